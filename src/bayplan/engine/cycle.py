@@ -1,0 +1,172 @@
+"""One pod, one table of nodes: filter them, or score them, and write down who said what."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from bayplan.engine.combine import combine, normalise
+from bayplan.engine.decision import NOBODY, Decision, Outcome
+from bayplan.engine.guard import CURRENT_POD, Attempt, Failure, guarded
+from bayplan.kube.pod import Pod
+from bayplan.policy import lift
+from bayplan.policy.registry import Hook, Policy
+from bayplan.policy.verdict import Verdict
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.table import NodeTable
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: where may this pod go, of these nodes, in this cluster, at this moment."""
+
+    pod: Pod
+    nodes: NodeTable
+    cluster: Snapshot
+    now: datetime
+    not_in_view: tuple[str, ...] = ()
+
+
+def interested(policies: Sequence[Policy], pod: Pod) -> list[Policy]:
+    """The policies that are for this pod."""
+    return [policy for policy in policies if policy.scope.matches(pod)]
+
+
+def filter_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt | None = None) -> Decision:
+    """Which nodes every hard rule lets pass, and of those, which the soft rules leave."""
+    cycle = _Cycle(policies, question, attempt or Attempt())
+    for policy in cycle.policies:
+        for hook in policy.of_kind("filter"):
+            cycle.refuse(policy, hook)
+    for policy in cycle.policies:
+        for hook in policy.of_kind("prefer"):
+            cycle.dislike(policy, hook)
+    return cycle.decision(scored=False)
+
+
+def score_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt | None = None) -> Decision:
+    """How good each node is: the weighted mean of what the policies say."""
+    cycle = _Cycle(policies, question, attempt or Attempt())
+    for policy in cycle.policies:
+        for hook in policy.of_kind("score"):
+            cycle.score(policy, hook)
+    return cycle.decision(scored=True)
+
+
+class _Cycle:
+    """The state of one evaluation; thrown away with it."""
+
+    def __init__(self, policies: Sequence[Policy], question: Question, attempt: Attempt) -> None:
+        self.policies = interested(policies, question.pod)
+        self._question = question
+        self._attempt = attempt
+        self._started = time.perf_counter()
+        self._outcomes: list[Outcome] = []
+        self._refused_by = np.full(len(question.nodes), NOBODY, dtype=np.int16)
+        self._error = ""
+        self._available: dict[str, dict[str, Any]] = {}
+        CURRENT_POD.set(question.pod.key)
+
+    def refuse(self, policy: Policy, hook: Hook) -> None:
+        """Run a hard filter over all nodes: each keeps the first reason that it got."""
+        verdict = self._verdict(policy, hook)
+        if verdict is not None:
+            fresh = verdict.refused & (self._refused_by == NOBODY)
+            self._refused_by[fresh] = len(self._outcomes) - 1
+
+    def dislike(self, policy: Policy, hook: Hook) -> None:
+        """Run a soft filter; it is void where it would leave nothing."""
+        verdict = self._verdict(policy, hook)
+        if verdict is None:
+            return
+        left = self._refused_by == NOBODY
+        if (left & ~verdict.refused).any():
+            self._refused_by[left & verdict.refused] = len(self._outcomes) - 1
+        elif left.any():
+            last = self._outcomes[-1]
+            self._outcomes[-1] = Outcome(last.hook, last.seconds, last.verdict, void=True)
+
+    def score(self, policy: Policy, hook: Hook) -> None:
+        """Run a score hook and put its numbers on the common scale."""
+        available = self._prepare(policy)
+        if available is None:
+            return
+        score, failure, seconds = guarded(hook, self._attempt, lambda: lift.scores(hook, available))
+        if failure is not None:
+            self._fail(policy, hook, failure, seconds)
+        elif score is not None:
+            spec = hook.spec
+            values = normalise(score.scores, range=spec.range, best=spec.best)
+            self._outcomes.append(
+                Outcome(
+                    hook,
+                    seconds,
+                    score=score,
+                    normalised=values,
+                    weight=policy.weight * spec.weight,
+                )
+            )
+
+    def decision(self, *, scored: bool) -> Decision:
+        """The record of all that was said."""
+        count = len(self._question.nodes)
+        opinions = [o for o in self._outcomes if o.normalised is not None]
+        total = None
+        if scored:
+            values = [o.normalised for o in opinions if o.normalised is not None]
+            total = combine(values, [o.weight for o in opinions], count)
+        return Decision(
+            pod=self._question.pod,
+            nodes=self._question.nodes,
+            outcomes=tuple(self._outcomes),
+            refused_by=self._refused_by,
+            total=total,
+            error=self._error,
+            not_in_view=self._question.not_in_view,
+            judged=bool(self.policies),
+            seconds=time.perf_counter() - self._started,
+        )
+
+    def _verdict(self, policy: Policy, hook: Hook) -> Verdict | None:
+        available = self._prepare(policy)
+        if available is None:
+            return None
+        verdict, failure, seconds = guarded(hook, self._attempt, lambda: lift.verdict(hook, available))
+        if failure is not None:
+            self._fail(policy, hook, failure, seconds)
+            return None
+        self._outcomes.append(Outcome(hook, seconds, verdict))
+        return verdict
+
+    def _prepare(self, policy: Policy) -> dict[str, Any] | None:
+        """What the policy's hooks may ask for; ``None`` once its preparation failed."""
+        known = self._available.get(policy.name)
+        if known is not None:
+            return known or None
+        question = self._question
+        available: dict[str, Any] = {
+            "pod": question.pod,
+            "nodes": question.nodes,
+            "cluster": question.cluster,
+            "now": question.now,
+            "prepared": None,
+        }
+        for hook in policy.of_kind("prepare"):
+            ready, failure, seconds = guarded(hook, self._attempt, lambda h=hook: h.call(available))  # type: ignore[misc]
+            if failure is not None:
+                self._fail(policy, hook, failure, seconds)
+                self._available[policy.name] = {}
+                return None
+            self._outcomes.append(Outcome(hook, seconds))
+            available["prepared"] = ready
+        self._available[policy.name] = available
+        return available
+
+    def _fail(self, policy: Policy, hook: Hook, failure: Failure, seconds: float) -> None:
+        ignored = policy.failure_policy == "Ignore"
+        self._outcomes.append(Outcome(hook, seconds, failure=failure, ignored=ignored))
+        if not ignored and not self._error:
+            self._error = f"{failure.summary}: {failure.text}"

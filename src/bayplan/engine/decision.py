@@ -1,0 +1,107 @@
+"""What was decided about one pod, and why: the record that every door hands on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.engine.guard import Failure
+from bayplan.kube.pod import Pod
+from bayplan.policy.registry import Hook
+from bayplan.policy.verdict import Reason, Score, Verdict
+from bayplan.snapshot.table import NodeTable
+
+NOBODY = -1
+NOT_IN_VIEW = Reason("node is not in Bayplan's view", helped_by=frozenset({"nodes"}))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one hook said, or how it failed."""
+
+    hook: Hook
+    seconds: float
+    verdict: Verdict | None = None
+    void: bool = False
+    """A soft filter that would have left no node, and so did not count."""
+    score: Score | None = None
+    normalised: NDArray[np.float64] | None = None
+    weight: float = 0.0
+    failure: Failure | None = None
+    ignored: bool = False
+    """It failed, and its policy's ``failurePolicy: Ignore`` made it abstain."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why one node was refused."""
+
+    node: str
+    policy: str
+    hook: str
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Every node's verdict and score, by policy."""
+
+    pod: Pod
+    nodes: NodeTable
+    outcomes: tuple[Outcome, ...]
+    refused_by: NDArray[np.int16]
+    """One number a node: the outcome that refused it, or `NOBODY`."""
+    total: NDArray[np.float64] | None = None
+    """Combined score of each node, 0 to 100; ``None`` where nothing was scored."""
+    error: str = ""
+    """Set when a policy failed whose ``failurePolicy`` is Fail: there is no answer then."""
+    not_in_view: tuple[str, ...] = ()
+    """Nodes that were asked about and are not in the view: refused, each alone."""
+    judged: bool = True
+    """False where no policy is for this pod: everything passes untouched."""
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def passed(self) -> NDArray[np.bool_]:
+        """One bool a node: true where nobody refused it."""
+        return np.equal(self.refused_by, NOBODY)
+
+    @property
+    def passed_names(self) -> list[str]:
+        """Names of the nodes that passed, in the order they were asked about."""
+        names = self.nodes.names
+        if not self.outcomes:
+            return list(names)
+        return [names[row] for row in np.flatnonzero(self.passed).tolist()]
+
+    @property
+    def failures(self) -> list[Outcome]:
+        """Hooks that failed, whether or not that was ignored."""
+        return [outcome for outcome in self.outcomes if outcome.failure]
+
+    def refusal(self, row: int) -> Refusal | None:
+        """Why the node of that row was refused, with the numbers behind it."""
+        number = int(self.refused_by[row])
+        if number == NOBODY:
+            return None
+        outcome = self.outcomes[number]
+        reason = outcome.verdict.reason(row) if outcome.verdict else None
+        if outcome.verdict is None or reason is None:
+            return None
+        detail = outcome.verdict.detail(row)
+        return Refusal(self.nodes.names[row], outcome.hook.policy, outcome.hook.name, reason, detail)
+
+    def groups(self) -> Iterator[tuple[Outcome, Reason, NDArray[np.intp]]]:
+        """The refused rows, grouped by who refused them and why: few groups, however many nodes."""
+        for number, outcome in enumerate(self.outcomes):
+            if outcome.verdict is None:
+                continue
+            mine = self.refused_by == number
+            if not mine.any():
+                continue
+            for code, reason in enumerate(outcome.verdict.reasons, start=1):
+                rows = np.flatnonzero(mine & (outcome.verdict.codes == code))
+                if rows.size:
+                    yield outcome, reason, rows

@@ -1,0 +1,102 @@
+"""Calls a hook so that nothing it does can get past: an exception becomes a named failure."""
+
+import time
+import traceback
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from bayplan.policy.lift import BadResult, UnknownNode
+from bayplan.policy.registry import Hook
+
+T = TypeVar("T")
+
+FailureKind = Literal["exception", "bad-result", "unknown-node", "overrun"]
+
+CURRENT_POD: ContextVar[str] = ContextVar("bayplan_pod", default="")
+"""The pod that is being judged, for log lines written inside a hook."""
+
+
+class Interrupted(BaseException):
+    """Thrown into a thread whose hook overran its deadline; it ends the thread, not the server."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a hook's word does not count."""
+
+    kind: FailureKind
+    text: str
+    """For people: file, line, hook and what was wrong."""
+    summary: str
+    """Constant for one kind of failure of one policy: it goes into events and metrics."""
+
+
+@dataclass
+class Attempt:
+    """One try at answering a request, watched from outside by whoever keeps the time.
+
+    The thread that runs hooks writes ``hook`` and ``since``; the one that waits reads them. A policy
+    in ``given_up`` overran in an earlier try at the same request and is not called again.
+    """
+
+    given_up: dict[str, Failure] = field(default_factory=dict)
+    hook: Hook | None = None
+    since: float = 0.0
+
+
+def overrun(hook: Hook, seconds: float) -> Failure:
+    """The failure of a hook that was still running at its deadline."""
+    summary = f"policy {hook.policy} took too long"
+    return Failure("overrun", f"{hook.title}: still running after {seconds:.1f} s", summary)
+
+
+def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | None, Failure | None, float]:
+    """Result, failure and seconds of ``work``, which calls ``hook``; exactly one of the first two."""
+    if hook.policy in attempt.given_up:
+        return None, attempt.given_up[hook.policy], 0.0
+    start = time.perf_counter()
+    attempt.since = time.monotonic()
+    attempt.hook = hook
+    try:
+        result: T | None = work()
+        failure = None
+    except UnknownNode as error:
+        result, failure = None, _failure(hook, "unknown-node", str(error), "named an unknown node")
+    except BadResult as error:
+        result, failure = None, _failure(hook, "bad-result", str(error), "gave a bad result")
+    except (Exception, SystemExit) as error:
+        result, failure = (
+            None,
+            _failure(hook, "exception", _explain(hook, error), f"raised {type(error).__name__}"),
+        )
+    finally:
+        attempt.hook = None
+    return result, failure, time.perf_counter() - start
+
+
+def _failure(hook: Hook, kind: FailureKind, text: str, did: str) -> Failure:
+    return Failure(kind, text, f"policy {hook.policy} {did}")
+
+
+def _explain(hook: Hook, error: BaseException) -> str:
+    """``policy.py:14 fast: ZeroDivisionError: division by zero (on node a)``."""
+    code = getattr(hook.function, "__code__", None)
+    wanted = code.co_filename if code else ""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == wanted]
+    at = hook.spec.where
+    if frames:
+        at = f"{wanted.rpartition('/')[2]}:{frames[-1].lineno}"
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    message = _safe_text(error)
+    return f"{at} {hook.name}: {type(error).__name__}{': ' if message else ''}{message}{notes}"
+
+
+def _safe_text(error: Any) -> str:
+    """An exception's own text: it is the user's code too, and may be long or broken."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        return "(its text cannot be printed)"
+    return text if len(text) <= 300 else text[:299] + "…"

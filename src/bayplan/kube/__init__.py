@@ -1,0 +1,1 @@
+"""The nouns of Kubernetes that scheduling needs, and nothing that moves."""

@@ -1,0 +1,95 @@
+"""A Node object, as the API server and kube-scheduler send it."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from msgspec import Struct
+
+from bayplan.kube.meta import EMPTY, NO_META, ObjectMeta
+from bayplan.kube.resources import Quantities, amounts
+from bayplan.kube.taint import Taint
+
+
+class NodeSpec(Struct, frozen=True, rename="camel"):
+    """The part of ``spec`` that scheduling looks at."""
+
+    unschedulable: bool | None = None
+    taints: list[Taint] | None = None
+    provider_id: str | None = None
+
+
+class NodeCondition(Struct, frozen=True):
+    """One line of ``status.conditions``, such as Ready or MemoryPressure."""
+
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(Struct, frozen=True):
+    """The part of ``status`` that scheduling looks at."""
+
+    allocatable: Quantities | None = None
+    capacity: Quantities | None = None
+    conditions: list[NodeCondition] | None = None
+
+
+NO_SPEC = NodeSpec()
+NO_STATUS = NodeStatus()
+
+
+class NodeObject(Struct, frozen=True, dict=True):
+    """A Node as it was sent. Policies read it through ``bayplan.Node``, which knows its table too."""
+
+    metadata: ObjectMeta | None = None
+    spec: NodeSpec | None = None
+    status: NodeStatus | None = None
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return (self.metadata or NO_META).name or ""
+
+    @property
+    def uid(self) -> str:
+        """``metadata.uid``."""
+        return (self.metadata or NO_META).uid or ""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """``metadata.labels``."""
+        return (self.metadata or NO_META).labels or EMPTY
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """``metadata.annotations``."""
+        return (self.metadata or NO_META).annotations or EMPTY
+
+    @property
+    def unschedulable(self) -> bool:
+        """``spec.unschedulable``: the node is cordoned."""
+        return bool((self.spec or NO_SPEC).unschedulable)
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """``spec.taints``."""
+        return tuple((self.spec or NO_SPEC).taints or ())
+
+    @property
+    def ready(self) -> bool:
+        """Whether the Ready condition is True."""
+        conditions = (self.status or NO_STATUS).conditions or ()
+        return any(c.type == "Ready" and c.status == "True" for c in conditions)
+
+    @cached_property
+    def allocatable(self) -> Mapping[str, int]:
+        """What pods may use, by resource: milli-CPU for ``cpu``, bytes or units for the rest.
+
+        A Node without ``allocatable`` offers its capacity, as the API server fills it in.
+        """
+        status = self.status or NO_STATUS
+        return amounts(status.allocatable or status.capacity)
+
+    @cached_property
+    def capacity(self) -> Mapping[str, int]:
+        """What the machine has, by resource."""
+        return amounts((self.status or NO_STATUS).capacity)

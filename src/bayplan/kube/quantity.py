@@ -1,0 +1,85 @@
+"""Exact integers out of Kubernetes quantities: ``100m``, ``1.5Gi``, ``2e3``, ``0.1``.
+
+Kubernetes rounds up where a unit cannot hold the value (``1n`` of CPU is 1 milli-CPU) and stops at
+the largest int64. Both are kept, so that our sums are the sums kube-scheduler makes.
+"""
+
+import re
+from functools import lru_cache
+
+INT64_MAX = 2**63 - 1
+
+_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)", re.DOTALL)
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,10})")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+# Past these powers every value is 0, the smallest unit or the largest int64; a hostile "1e999999999"
+# must not make us build a number of a billion digits.
+_POWER_LIMIT = 60
+_DIGITS_LIMIT = 100
+
+
+class QuantityError(ValueError):
+    """The text is not a Kubernetes quantity."""
+
+
+def _malformed(text: object) -> QuantityError:
+    return QuantityError(
+        f"{text!r} is not a quantity: want a number with an optional suffix,"
+        " such as 250m, 1.5, 2e3, 512Mi or 4G"
+    )
+
+
+@lru_cache(maxsize=65536)
+def _scaled(text: str, power_of_ten: int) -> int:
+    """The value of ``text`` times ``10**power_of_ten``, rounded up away from zero, as an int64."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or len(text) > _DIGITS_LIMIT:
+        raise _malformed(text)
+    sign, whole, fraction, suffix = match.groups()
+    fraction = fraction or ""
+    if not whole and not fraction:
+        raise _malformed(text)
+    two = 0
+    ten = power_of_ten - len(fraction)
+    if suffix in _DECIMAL:
+        ten += _DECIMAL[suffix]
+    elif suffix in _BINARY:
+        two = _BINARY[suffix]
+    elif exponent := _EXPONENT.fullmatch(suffix):
+        ten += max(-4 * _DIGITS_LIMIT, min(int(exponent[1]), 4 * _DIGITS_LIMIT))
+    else:
+        raise _malformed(text)
+    magnitude = _shift(int(whole + fraction) << two, ten)
+    return max(-INT64_MAX, min(-magnitude if sign == "-" else magnitude, INT64_MAX))
+
+
+def _shift(digits: int, ten: int) -> int:
+    """``digits * 10**ten``, rounded up; bounded work whatever ``ten`` is."""
+    if ten >= 0:
+        return digits * int(10 ** min(ten, _POWER_LIMIT))
+    return -(-digits // int(10 ** (-ten)))
+
+
+def milli(quantity: str | int | float) -> int:
+    """Thousandths of the quantity, rounded up: how Kubernetes counts CPU."""
+    return _scaled(_text(quantity), 3)
+
+
+def units(quantity: str | int | float) -> int:
+    """Whole units of the quantity, rounded up: how Kubernetes counts everything but CPU."""
+    return _scaled(_text(quantity), 0)
+
+
+def amount(resource: str, quantity: str | int | float) -> int:
+    """The integer that scheduling uses for ``resource``: milli-CPU for ``cpu``, units for the rest."""
+    return _scaled(_text(quantity), 3 if resource == "cpu" else 0)
+
+
+def _text(quantity: str | int | float) -> str:
+    """YAML written by hand says ``cpu: 4``; the API server always says ``"4"``."""
+    if isinstance(quantity, str):
+        return quantity
+    if isinstance(quantity, bool):
+        raise _malformed(quantity)
+    return repr(quantity)

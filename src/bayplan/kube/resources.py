@@ -1,0 +1,85 @@
+"""What a pod asks of a node: the sum that kube-scheduler makes over its containers."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from bayplan.kube.quantity import INT64_MAX, amount
+
+Quantities = dict[str, str | int | float]
+
+
+class Resources(Struct, frozen=True):
+    """``resources`` of a container, or of a whole pod."""
+
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class Container(Struct, frozen=True, rename="camel"):
+    """The part of a container that scheduling looks at."""
+
+    name: str | None = None
+    image: str | None = None
+    resources: Resources | None = None
+    restart_policy: str | None = None
+
+
+def amounts(quantities: Quantities | None) -> dict[str, int]:
+    """Exact integers by resource name: milli-CPU for ``cpu``, units for everything else."""
+    if not quantities:
+        return {}
+    return {resource: amount(resource, text) for resource, text in quantities.items()}
+
+
+def container_requests(resources: Resources | None) -> dict[str, int]:
+    """A container's requests; what has a limit and no request asks for the limit.
+
+    The API server does that defaulting itself; a manifest written by hand has not been there yet.
+    """
+    if resources is None:
+        return {}
+    return amounts(resources.limits) | amounts(resources.requests)
+
+
+def pod_requests(
+    containers: Iterable[Container],
+    init_containers: Iterable[Container],
+    *,
+    overhead: Quantities | None = None,
+    pod_level: Resources | None = None,
+) -> dict[str, int]:
+    """What the pod needs at its hungriest moment, as kube-scheduler counts it.
+
+    Init containers run one after another, so the largest counts, not the sum. Those with
+    ``restartPolicy: Always`` (sidecars) keep running: they count beside the containers, and beside
+    every init container that starts after them. Pod-level requests replace the sum per resource.
+    """
+    running: dict[str, int] = {}
+    for container in containers:
+        _add(running, container_requests(container.resources))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in init_containers:
+        asked = container_requests(container.resources)
+        if container.restart_policy == "Always":
+            _add(running, asked)
+            _add(sidecars, asked)
+            asked = {}
+        starting = dict(sidecars)
+        _add(starting, asked)
+        _raise_to(peak, starting)
+    _raise_to(running, peak)
+    running |= container_requests(pod_level)
+    _add(running, amounts(overhead))
+    return running
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for resource, value in more.items():
+        total[resource] = min(total.get(resource, 0) + value, INT64_MAX)
+
+
+def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for resource, value in floor.items():
+        total[resource] = max(total.get(resource, 0), value)

@@ -1,0 +1,42 @@
+"""Taints on nodes, tolerations on pods, and whether one covers the other."""
+
+from msgspec import Struct
+
+
+class Taint(Struct, frozen=True):
+    """A mark on a node which keeps away pods that do not tolerate it."""
+
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class Toleration(Struct, frozen=True, rename="camel"):
+    """A pod's word that it can live with a taint."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: int | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        """As Kubernetes decides it: an empty key or effect in the toleration matches any."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        operator = self.operator or "Equal"
+        if operator == "Exists":
+            return True
+        if operator in ("Lt", "Gt"):
+            return _compares(operator, self.value, taint.value)
+        return operator == "Equal" and (self.value or "") == (taint.value or "")
+
+
+def _compares(operator: str, wanted: str | None, value: str | None) -> bool:
+    try:
+        left, right = int(value or ""), int(wanted or "")
+    except ValueError:
+        return False
+    return left < right if operator == "Lt" else left > right

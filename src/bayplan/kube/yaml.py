@@ -1,0 +1,130 @@
+"""YAML read the way Kubernetes means it: strict, no dates, and every value knows its line.
+
+``sigs.k8s.io/yaml`` turns YAML into JSON, so a timestamp is a string; duplicate keys are refused.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+
+# Aliases can blow a short text up to any size ("billion laughs"); no honest file comes near this.
+_VALUES_LIMIT = 20_000_000
+
+
+class YamlError(ValueError):
+    """The file cannot be read; the text says where and what to do."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """Resolves scalars to what JSON has, so that a date stays the string it was written as."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@dataclass(frozen=True)
+class Document:
+    """One YAML document: its data, and the line of every path in it."""
+
+    source: str
+    data: Any
+    lines: dict[Path, int]
+
+    def line(self, path: Path) -> int:
+        """The line of the value at ``path``, or of the nearest parent that has one."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.lines:
+                return self.lines[path[:length]]
+        return 1
+
+
+def read_documents(text: str | bytes, *, source: str) -> Iterator[Document]:
+    """The documents of a YAML (or JSON) text, empty ones left out."""
+    try:
+        for root in yaml.compose_all(text, Loader=_Loader):
+            if root is not None:
+                lines: dict[Path, int] = {}
+                data = _Builder(source, lines).build(root, ())
+                yield Document(source, data, lines)
+    except yaml.YAMLError as error:
+        raise YamlError(_explain(error, source)) from error
+    except RecursionError as error:
+        raise YamlError(f"{source}: nested too deeply") from error
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """A tail for an error message: ``; did you mean 'x'?``, or the few names that exist."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    if 0 < len(names) <= 24:
+        return f"; known here: {', '.join(names)}"
+    return ""
+
+
+def _explain(error: yaml.YAMLError, source: str) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+    return f"{where}: not valid YAML: {problem}"
+
+
+class _Builder:
+    """Turns composed nodes into plain values and notes their lines."""
+
+    def __init__(self, source: str, lines: dict[Path, int]) -> None:
+        self._source = source
+        self._lines = lines
+        self._scalars = _Loader("")
+        self._built = 0
+
+    def build(self, node: Any, path: Path) -> Any:
+        self._built += 1
+        if self._built > _VALUES_LIMIT:
+            raise YamlError(f"{self._source}: more than {_VALUES_LIMIT} values; too many aliases?")
+        self._lines[path] = node.start_mark.line + 1
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(child, (*path, i)) for i, child in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            key = self._key(key_node)
+            if key == "<<" and isinstance(value_node, yaml.MappingNode):
+                values = self._mapping(value_node, path) | values
+                continue
+            if key in values:
+                raise YamlError(
+                    f"{self._source}:{line}: key {key!r} is given twice"
+                    f" (first on line {self._lines.get((*path, key), '?')}); keep one of them"
+                )
+            values[key] = self.build(value_node, (*path, key))
+            self._lines[(*path, key)] = line
+        return values
+
+    def _key(self, node: Any) -> str:
+        value = self._scalar(node) if isinstance(node, yaml.ScalarNode) else None
+        if not isinstance(value, str):
+            line = node.start_mark.line + 1
+            raise YamlError(f"{self._source}:{line}: a key must be text; put quotes around it")
+        return value
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        try:
+            return self._scalars.construct_object(node)
+        except yaml.constructor.ConstructorError as error:
+            line = node.start_mark.line + 1
+            raise YamlError(f"{self._source}:{line}: tag {node.tag!r} is not allowed") from error

@@ -1,0 +1,192 @@
+"""The decorators. A hook stays the function it was; its parameters say what it gets, by name."""
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, overload
+
+from bayplan.kube.yaml import suggest
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+Kind = Literal["prepare", "filter", "prefer", "score", "protect"]
+
+_ABOUT_NODES = frozenset({"pod", "node", "nodes", "args", "prepared", "cluster", "now"})
+_KNOWN: dict[str, frozenset[str]] = {
+    "prepare": frozenset({"pod", "args", "cluster", "now"}),
+    "filter": _ABOUT_NODES,
+    "prefer": _ABOUT_NODES,
+    "score": _ABOUT_NODES,
+    "protect": frozenset({"pod", "victim", "args", "cluster", "now"}),
+}
+HOOK = "__bayplan_hook__"
+POLICY = "__bayplan_policy__"
+
+
+class PolicyError(Exception):
+    """A policy that cannot be used; the text says where and what to do."""
+
+
+@dataclass(frozen=True)
+class HookSpec:
+    """What a decorator wrote down about a function."""
+
+    kind: Kind
+    parameters: tuple[str, ...]
+    where: str
+    """``file.py:14``, for errors."""
+    range: tuple[float, float] | None = None
+    best: Literal["high", "low"] = "high"
+    weight: float = 1.0
+
+    @property
+    def per_node(self) -> bool:
+        """Whether it is called once a node rather than once with the table."""
+        return "node" in self.parameters
+
+
+@overload
+def filter(function: F, /) -> F: ...
+@overload
+def filter() -> Callable[[F], F]: ...
+def filter(function: F | None = None, /) -> F | Callable[[F], F]:
+    """A hard rule. ``None`` or ``True`` passes; a text or a `Reason` refuses.
+
+    With ``nodes`` it answers for all of them: a `Verdict`, a bool array (true passes), or a dict
+    of node name to reason.
+    """
+    return _decorate(function, "filter")
+
+
+@overload
+def prefer(function: F, /) -> F: ...
+@overload
+def prefer() -> Callable[[F], F]: ...
+def prefer(function: F | None = None, /) -> F | Callable[[F], F]:
+    """A soft rule: a filter over the nodes that are left, void when none would remain."""
+    return _decorate(function, "prefer")
+
+
+@overload
+def score(function: F, /) -> F: ...
+@overload
+def score(
+    *,
+    range: tuple[float, float] | None = None,
+    best: Literal["high", "low"] = "high",
+    weight: float = 1.0,
+) -> Callable[[F], F]: ...
+def score(
+    function: F | None = None,
+    /,
+    *,
+    range: tuple[float, float] | None = None,
+    best: Literal["high", "low"] = "high",
+    weight: float = 1.0,
+) -> F | Callable[[F], F]:
+    """A preference: any finite number a node; NaN is no opinion.
+
+    Without ``range`` the scores of one call are stretched over the full range; with it they are
+    taken as they are, so that a small difference stays small.
+    """
+    if range is not None and not (
+        math.isfinite(range[0]) and math.isfinite(range[1]) and range[0] < range[1]
+    ):
+        raise PolicyError(f"score: range must be (low, high) with low < high, not {range!r}")
+    if best not in ("high", "low"):
+        raise PolicyError(f'score: best must be "high" or "low", not {best!r}')
+    if not (math.isfinite(weight) and weight > 0):
+        raise PolicyError(f"score: weight must be a number above 0, not {weight!r}")
+    return _decorate(function, "score", range=range, best=best, weight=float(weight))
+
+
+@overload
+def protect(function: F, /) -> F: ...
+@overload
+def protect() -> Callable[[F], F]: ...
+def protect(function: F | None = None, /) -> F | Callable[[F], F]:
+    """Whether ``victim`` must not be evicted for ``pod``; its node is then no candidate."""
+    return _decorate(function, "protect")
+
+
+@overload
+def prepare(function: F, /) -> F: ...
+@overload
+def prepare() -> Callable[[F], F]: ...
+def prepare(function: F | None = None, /) -> F | Callable[[F], F]:
+    """Run once a pod, before the other hooks, which get its result as ``prepared``."""
+    return _decorate(function, "prepare")
+
+
+def policy(cls: C, /) -> C:
+    """A class whose methods are hooks that share arguments."""
+    if not isinstance(cls, type):
+        raise PolicyError(f"{where(cls)}: @bayplan.policy is for classes; decorate functions with a hook")
+    if not class_hooks(cls):
+        raise PolicyError(
+            f"{where(cls)} {cls.__name__}: no method has a hook; decorate one, such as @bayplan.filter"
+        )
+    setattr(cls, POLICY, True)
+    return cls
+
+
+def class_hooks(cls: type) -> dict[str, HookSpec]:
+    """Hooks of a class by method name, inherited ones first."""
+    found: dict[str, HookSpec] = {}
+    for parent in reversed(cls.__mro__):
+        for name, member in vars(parent).items():
+            spec = getattr(member, HOOK, None)
+            if isinstance(spec, HookSpec):
+                found[name] = spec
+    return found
+
+
+def where(thing: Any) -> str:
+    """``file.py:14`` of a function or class, as short as it is useful."""
+    code = getattr(thing, "__code__", None)
+    if code is not None:
+        return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"
+    try:
+        line = inspect.getsourcelines(thing)[1]
+        return f"{(inspect.getsourcefile(thing) or '?').rpartition('/')[2]}:{line}"
+    except (OSError, TypeError):
+        return getattr(thing, "__module__", None) or "?"
+
+
+def _decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F], F]:
+    def mark(target: F) -> F:
+        if not inspect.isfunction(target):
+            raise PolicyError(f"@bayplan.{kind} is for functions and methods, not {target!r}")
+        spec = HookSpec(kind, _parameters(target, kind), where(target), **options)
+        setattr(target, HOOK, spec)
+        return target
+
+    return mark if function is None else mark(function)
+
+
+def _parameters(function: Callable[..., Any], kind: Kind) -> tuple[str, ...]:
+    """The names that the function wants, checked: a typo is found when the file is loaded."""
+    at = f"{where(function)} {function.__name__}"
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise PolicyError(f"{at}: a hook is a plain function; it may neither be async nor yield")
+    wanted = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name == "self":
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise PolicyError(f"{at}: name each parameter; *{name} says nothing about what it wants")
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise PolicyError(f"{at}: parameters are given by name; take away the '/'")
+        if name in _KNOWN[kind]:
+            wanted.append(name)
+        elif parameter.default is parameter.empty:
+            raise PolicyError(f"{at}: unknown parameter {name!r}{suggest(name, _KNOWN[kind])}")
+    if kind in ("filter", "prefer", "score") and ("node" in wanted) == ("nodes" in wanted):
+        raise PolicyError(
+            f"{at}: take either `node` (called once a node) or `nodes` (called once with the table)"
+        )
+    if kind == "protect" and "victim" not in wanted:
+        raise PolicyError(f"{at}: take `victim`, the pod that would be evicted")
+    return tuple(wanted)

@@ -1,0 +1,158 @@
+"""From what a hook returns to columns: one verdict, one score a node, whatever form it came in.
+
+A hook that takes ``node`` is called once a node and gives plain values; one that takes ``nodes``
+answers for the whole table. The engine sees no difference.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.kube.yaml import suggest
+from bayplan.policy.registry import Hook
+from bayplan.policy.verdict import Reason, Score, Verdict
+from bayplan.snapshot.table import Node, NodeTable
+
+
+class BadResult(ValueError):
+    """A hook returned something that cannot be used."""
+
+
+class UnknownNode(BadResult):
+    """A hook named a node that it was not asked about."""
+
+
+def verdict(hook: Hook, available: dict[str, Any]) -> Verdict:
+    """What a ``filter`` or ``prefer`` hook says about the nodes in ``available``."""
+    nodes: NodeTable = available["nodes"]
+    if hook.spec.per_node:
+        return Verdict.of(_reason(hook, result, node.name) for node, result in _each(hook, nodes, available))
+    return _verdict_of_table(hook, hook.call(available), nodes)
+
+
+def scores(hook: Hook, available: dict[str, Any]) -> Score:
+    """What a ``score`` hook says: finite floats, NaN for no opinion."""
+    nodes: NodeTable = available["nodes"]
+    if hook.spec.per_node:
+        values = [_number(hook, result, node.name) for node, result in _each(hook, nodes, available)]
+        return Score(np.array(values, dtype=np.float64))
+    result = hook.call(available)
+    given = result if isinstance(result, Score) else Score(_by_row(hook, result, nodes))
+    given.scores = _numbers(hook, given.scores, nodes)
+    return given
+
+
+def protects(hook: Hook, available: dict[str, Any]) -> bool:
+    """What a ``protect`` hook says about one victim."""
+    result = hook.call(available)
+    if result is None or isinstance(result, bool | np.bool_):
+        return bool(result)
+    if isinstance(result, str | Reason):
+        return True
+    raise BadResult(f"{hook.title}: returned {_name(result)}, want True, False or a reason")
+
+
+def _each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Any:
+    for node in nodes:
+        try:
+            yield node, hook.call({**available, "node": node})
+        except Exception as error:
+            error.add_note(f"on node {node.name}")
+            raise
+
+
+def _reason(hook: Hook, result: Any, node: str) -> Reason | None:
+    if result is None or result is True:
+        return None
+    if isinstance(result, Reason):
+        return result
+    if isinstance(result, str):
+        return Reason(result) if result.strip() else Reason(hook.name)
+    if result is False:
+        return Reason(hook.name)
+    if isinstance(result, np.bool_):
+        return None if result else Reason(hook.name)
+    at = f" for node {node}" if node else ""
+    raise BadResult(
+        f"{hook.title}: returned {_name(result)}{at}, want None or True to pass, a text or a Reason to refuse"
+    )
+
+
+def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
+    count = len(nodes)
+    if isinstance(result, Verdict):
+        codes = result.codes
+        if codes.ndim == 0:
+            codes = np.full(count, codes, dtype=np.int16)
+        _check_shape(hook, codes, count)
+        return Verdict(codes, result.reasons, result.values)
+    if isinstance(result, Mapping):
+        _check_names(hook, result, nodes)
+        return Verdict.of(_reason(hook, result.get(name), name) for name in nodes.names)
+    if isinstance(result, np.ndarray) and result.dtype == np.bool_:
+        _check_shape(hook, result, count)
+        return Verdict((~result).astype(np.int16), (Reason(hook.name),))
+    try:
+        reason = _reason(hook, result, "")
+    except BadResult:
+        raise BadResult(
+            f"{hook.title}: returned {_name(result)}, want a Verdict (Reason.where(...)),"
+            " a bool array (true passes), a dict of node name to reason, or None"
+        ) from None
+    return Verdict.of([reason] * count)
+
+
+def _by_row(hook: Hook, result: Any, nodes: NodeTable) -> Any:
+    if not isinstance(result, Mapping):
+        return result
+    _check_names(hook, result, nodes)
+    return [np.nan if (v := result.get(n)) is None else v for n in nodes.names]
+
+
+def _numbers(hook: Hook, given: Any, nodes: NodeTable) -> NDArray[np.float64]:
+    values = np.asarray(given)
+    if values.dtype.kind not in "biuf":
+        raise BadResult(f"{hook.title}: scores are {values.dtype}, want numbers")
+    if values.ndim == 0:
+        values = np.full(len(nodes), values)
+    _check_shape(hook, values, len(nodes))
+    values = values.astype(np.float64)
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise BadResult(f"{hook.title}: score of node {nodes.names[row]} is infinite; use NaN for no opinion")
+    return values
+
+
+def _number(hook: Hook, result: Any, node: str) -> float:
+    if result is None:
+        return np.nan
+    try:
+        value = float(result)
+    except (TypeError, ValueError, OverflowError):
+        raise BadResult(f"{hook.title}: returned {_name(result)} for node {node}, want a number") from None
+    if isinstance(result, str) or np.isinf(value):
+        raise BadResult(f"{hook.title}: returned {_name(result)} for node {node}, want a finite number")
+    return value
+
+
+def _check_shape(hook: Hook, values: NDArray[Any], count: int) -> None:
+    if values.shape != (count,):
+        raise BadResult(f"{hook.title}: shape {values.shape}, want ({count},)")
+
+
+def _check_names(hook: Hook, result: Mapping[Any, Any], nodes: NodeTable) -> None:
+    unknown = result.keys() - set(nodes.names)
+    if unknown:
+        first = str(min(unknown, key=str))
+        raise UnknownNode(
+            f"{hook.title}: names node {first!r}, which was not asked about{suggest(first, nodes.names)}"
+        )
+
+
+def _name(result: Any) -> str:
+    if isinstance(result, Node):
+        return "a Node"
+    text = repr(result)
+    return f"{type(result).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

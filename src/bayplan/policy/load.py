@@ -1,0 +1,219 @@
+"""Finding policies: in a file, a module or a class, and making them ready to run.
+
+The loose hooks of one file are one policy, named after the file; a class marked ``@bayplan.policy``
+is a policy of its own. ``file.py:name`` takes just one of them.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import itertools
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bayplan.kube.yaml import suggest
+from bayplan.policy.args import Args, read_args
+from bayplan.policy.hooks import HOOK, POLICY, HookSpec, PolicyError, class_hooks, where
+from bayplan.policy.registry import FailurePolicy, Hook, Policy
+from bayplan.policy.scope import EVERY_POD, Scope
+from bayplan.snapshot.columns import Label, NodeAnnotation
+
+_loads = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A policy as it was found, before it has arguments."""
+
+    name: str
+    functions: tuple[tuple[str, Callable[..., Any]], ...]
+    cls: type | None
+    columns: tuple[Any, ...]
+
+    @property
+    def schema(self) -> type[Args] | None:
+        """The class of its arguments, or ``None`` where it takes none."""
+        takers = (
+            [vars(self.cls).get("__init__", self.cls)]
+            if self.cls
+            else [function for _, function in self.functions]
+        )
+        found = {schema for taker in takers if (schema := _args_schema(taker)) is not None}
+        if len(found) > 1:
+            names = " and ".join(sorted(schema.__name__ for schema in found))
+            raise PolicyError(
+                f"{self.name}: hooks take different arguments ({names});"
+                " give them one class, or name them one by one as file.py:name"
+            )
+        return found.pop() if found else None
+
+    def make(
+        self,
+        *,
+        name: str | None = None,
+        args: dict[str, Any] | None = None,
+        weight: float = 1.0,
+        scope: Scope = EVERY_POD,
+        failure_policy: FailurePolicy = "Fail",
+    ) -> Policy:
+        """The policy with these arguments; raises `msgspec.ValidationError` where they do not fit."""
+        title = name or self.name
+        settings = self._settings(args)
+        if self.cls is None:
+            pairs = [(n, function, _spec(function)) for n, function in self.functions]
+        else:
+            instance = self._instance(settings)
+            specs = class_hooks(self.cls)
+            pairs = [(n, getattr(instance, n), spec) for n, spec in specs.items()]
+        hooks = tuple(Hook(title, n, spec, function, settings) for n, function, spec in pairs)
+        return Policy(title, hooks, weight, scope, failure_policy, self.columns)
+
+    def _settings(self, args: dict[str, Any] | None) -> Args | None:
+        schema = self.schema
+        if schema is not None:
+            return read_args(schema, args or {})
+        if args:
+            raise PolicyError(f"{self.name} takes no args, but args are given: {', '.join(args)}")
+        return None
+
+    def _instance(self, settings: Args | None) -> Any:
+        assert self.cls is not None
+        wanted = [name for name in inspect.signature(self.cls).parameters if name != "self"]
+        if wanted not in ([], ["args"]):
+            raise PolicyError(f"{where(self.cls)} {self.name}: __init__ may take `args` and nothing else")
+        try:
+            return self.cls(settings) if wanted else self.cls()
+        except Exception as error:
+            raise PolicyError(f"{where(self.cls)} {self.name}: {type(error).__name__}: {error}") from error
+
+
+def load(use: str, *, base: Path | None = None) -> list[Definition]:
+    """The policies that ``use`` names: ``file.py``, ``file.py:name``, ``module`` or ``module:Class``.
+
+    A relative file is looked for in ``base``, the folder of the configuration.
+    """
+    target, _, member = use.partition(":")
+    if target.endswith(".py") or "/" in target:
+        module = _import_file((base or Path()) / target)
+    else:
+        module = _import_module(target)
+    found = definitions(module)
+    if not member:
+        return found
+    return [_member(module, member, use)]
+
+
+def definitions(module: ModuleType) -> list[Definition]:
+    """Every policy that a module defines, in the order it was written."""
+    columns = tuple(v for v in vars(module).values() if isinstance(v, Label | NodeAnnotation))
+    own = [(n, v) for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+    loose = tuple((n, v) for n, v in own if isinstance(getattr(v, HOOK, None), HookSpec))
+    classes = [v for _, v in own if isinstance(v, type) and POLICY in vars(v)]
+    found = [Definition(_stem(module), loose, None, columns)] if loose else []
+    found += [Definition(cls.__name__, (), cls, columns) for cls in classes]
+    if not found:
+        raise PolicyError(
+            f"{_origin(module)}: no policy in it; decorate a function with @bayplan.filter,"
+            " @bayplan.score, @bayplan.prefer or @bayplan.protect, or a class with @bayplan.policy"
+        )
+    return found
+
+
+def _member(module: ModuleType, member: str, use: str) -> Definition:
+    thing = getattr(module, member, None)
+    every = definitions(module)
+    known = {name for d in every for name, _ in d.functions} | {d.name for d in every if d.cls}
+    if member not in known or thing is None:
+        raise PolicyError(f"{use}: no policy {member!r} in that file{suggest(member, known)}")
+    columns = every[0].columns
+    if isinstance(thing, type):
+        return Definition(member, (), thing, columns)
+    # What the file prepares belongs to each of its hooks.
+    loose = next(d.functions for d in every if d.cls is None)
+    prepares = tuple((n, f) for n, f in loose if _spec(f).kind == "prepare" and n != member)
+    return Definition(member, (*prepares, (member, thing)), None, columns)
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and not name.startswith(error.name):
+            raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
+        raise PolicyError(
+            f"no policy {name!r}: want a file (policy.py), a file and a name (policy.py:Name)"
+            " or an importable module (package.module:Class)"
+        ) from error
+    except Exception as error:
+        raise PolicyError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise PolicyError(f"{path}: no such file; `bayplan init` writes a first policy")
+    # A name of its own each time: a file loaded again must not meet its older self.
+    name = f"bayplan_policy_{path.stem.replace('-', '_')}_{next(_loads)}"
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise PolicyError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # Policies may import the files beside them; last in the path, so that they shadow nothing.
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except PolicyError:
+        sys.modules.pop(name, None)
+        raise
+    except SyntaxError as error:
+        sys.modules.pop(name, None)
+        raise PolicyError(f"{path}:{error.lineno}: {error.msg}") from error
+    except Exception as error:
+        sys.modules.pop(name, None)
+        raise PolicyError(f"{_line_in(path, error)}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """The innermost line of that file in the error's traceback."""
+    wanted = str(path.resolve())
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == wanted]
+    return f"{path}:{lines[-1]}" if lines else str(path)
+
+
+def _args_schema(function: Callable[..., Any]) -> type[Args] | None:
+    parameter = inspect.signature(function).parameters.get("args")
+    if parameter is None:
+        return None
+    annotation = parameter.annotation
+    if isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, getattr(function, "__globals__", {}))  # noqa: S307
+        except Exception as error:
+            raise PolicyError(f"{where(function)}: cannot read the type of args: {error}") from error
+    if not (isinstance(annotation, type) and issubclass(annotation, Args)):
+        raise PolicyError(
+            f"{where(function)} {function.__qualname__}: `args` needs its class,"
+            " as in `args: MyArgs` with `class MyArgs(bayplan.Args)`"
+        )
+    return annotation
+
+
+def _spec(function: Callable[..., Any]) -> HookSpec:
+    spec: HookSpec = getattr(function, HOOK)
+    return spec
+
+
+def _origin(module: ModuleType) -> str:
+    return getattr(module, "__file__", None) or module.__name__
+
+
+def _stem(module: ModuleType) -> str:
+    return Path(_origin(module)).stem

@@ -1,0 +1,57 @@
+"""Policies that are ready to run: hooks bound to their arguments, a weight, a scope."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from bayplan.policy.hooks import HookSpec, Kind
+from bayplan.policy.scope import EVERY_POD, Scope
+
+FailurePolicy = Literal["Fail", "Ignore"]
+
+
+@dataclass(frozen=True)
+class Hook:
+    """One function of a policy, ready to be called by parameter name."""
+
+    policy: str
+    name: str
+    spec: HookSpec
+    function: Callable[..., Any]
+    args: Any = None
+
+    @property
+    def title(self) -> str:
+        """``file.py:14 fast``: how errors call it."""
+        return f"{self.spec.where} {self.name}"
+
+    def call(self, available: dict[str, Any]) -> Any:
+        """Call the function with what it asked for."""
+        return self.function(
+            **{name: self.args if name == "args" else available[name] for name in self.spec.parameters}
+        )
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Hooks that belong together, with what the configuration says about them."""
+
+    name: str
+    hooks: tuple[Hook, ...]
+    weight: float = 1.0
+    scope: Scope = EVERY_POD
+    failure_policy: FailurePolicy = "Fail"
+    columns: tuple[Any, ...] = ()
+    """Typed columns that the policy's module names."""
+
+    def of_kind(self, kind: Kind) -> tuple[Hook, ...]:
+        """The policy's hooks of one kind, in the order they were written."""
+        return self._by_kind.get(kind, ())
+
+    @cached_property
+    def _by_kind(self) -> dict[str, tuple[Hook, ...]]:
+        kinds: dict[str, tuple[Hook, ...]] = {}
+        for hook in self.hooks:
+            kinds[hook.spec.kind] = (*kinds.get(hook.spec.kind, ()), hook)
+        return kinds

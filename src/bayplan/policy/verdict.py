@@ -1,0 +1,131 @@
+"""What a policy says: a reason for each node it refuses, a number for each node it likes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayplan.snapshot.table import NodeTable
+
+# kube-scheduler joins all reasons into one event and cuts it at 1,024 characters.
+REASON_LENGTH = 200
+PASS = 0
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a node is refused.
+
+    ``text`` is constant: kube-scheduler counts equal texts ("3 too little CPU"), and it is a metric
+    label. Numbers go into ``detail``, a format string which only ``why`` and the page fill in.
+    """
+
+    text: str
+    detail: str = field(default="", kw_only=True)
+    preemptible: bool = field(default=False, kw_only=True)
+    """Whether removing pods from the node could help."""
+    helped_by: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """What could change the verdict: ``pods``, ``nodes``, ``source:NAME``."""
+
+    def __post_init__(self) -> None:
+        text = " ".join(self.text.split())
+        if not text:
+            raise ValueError("a Reason needs a text: it is what people read in the pod's event")
+        if len(text) > REASON_LENGTH:
+            text = text[: REASON_LENGTH - 1] + "…"
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "helped_by", frozenset(self.helped_by))
+
+    def where(self, mask: ArrayLike, **values: Any) -> "Verdict":
+        """Refuse the nodes where ``mask`` is true; ``values`` fill in ``detail``, node by node."""
+        refused = np.asarray(mask)
+        if refused.dtype != np.bool_:
+            raise TypeError(f"where() wants true or false a node, not {refused.dtype}")
+        return Verdict(refused.astype(np.int16), (self,), (values,))
+
+
+class Verdict:
+    """Which nodes are refused, and for which reason. ``a | b`` refuses what either refuses."""
+
+    __slots__ = ("codes", "reasons", "values")
+
+    def __init__(
+        self,
+        codes: NDArray[np.int16],
+        reasons: tuple[Reason, ...],
+        values: tuple[Mapping[str, Any], ...] | None = None,
+    ) -> None:
+        self.codes = codes
+        """One number a node: 0 passes, ``k`` is refused for ``reasons[k - 1]``."""
+        self.reasons = reasons
+        self.values = values or ({},) * len(reasons)
+
+    @classmethod
+    def of(cls, given: Iterable[Reason | None]) -> "Verdict":
+        """A verdict out of one reason, or ``None`` for a pass, a node."""
+        numbers: dict[Reason, int] = {}
+        codes = [PASS if r is None else numbers.setdefault(r, len(numbers) + 1) for r in given]
+        return cls(np.array(codes, dtype=np.int16), tuple(numbers))
+
+    @property
+    def refused(self) -> NDArray[np.bool_]:
+        """One bool a node: true where it is refused."""
+        return np.not_equal(self.codes, PASS)
+
+    def __or__(self, other: "Verdict") -> "Verdict":
+        # Where both refuse, the first one said is the one shown.
+        shifted = np.where(other.codes != PASS, other.codes + len(self.reasons), PASS)
+        codes = np.where(self.codes != PASS, self.codes, shifted).astype(np.int16)
+        return Verdict(codes, self.reasons + other.reasons, self.values + other.values)
+
+    def reason(self, row: int) -> Reason | None:
+        """Why the node of that row is refused; ``None`` where it passes."""
+        code = int(self.codes[row])
+        return None if code == PASS else self.reasons[code - 1]
+
+    def detail(self, row: int) -> str:
+        """The reason's detail with the numbers of that node."""
+        code = int(self.codes[row])
+        if code == PASS or not self.reasons[code - 1].detail:
+            return ""
+        return fill(self.reasons[code - 1].detail, self.values[code - 1], row)
+
+    def rejected_names(self, nodes: NodeTable) -> list[str]:
+        """Names of the refused nodes, in row order."""
+        codes = np.broadcast_to(self.codes, (len(nodes),))
+        return [nodes.names[row] for row in np.flatnonzero(codes).tolist()]
+
+    def __repr__(self) -> str:
+        return f"Verdict({int(self.refused.sum())} of {self.codes.size} refused)"
+
+
+class Score:
+    """Scores with the numbers behind them: ``Score(p95, detail="p95 {p95:.3f}s", p95=p95)``."""
+
+    __slots__ = ("_values", "detail", "scores")
+
+    def __init__(self, scores: ArrayLike, *, detail: str = "", **values: Any) -> None:
+        self.scores = np.asarray(scores)
+        self.detail = detail
+        self._values = values
+
+    def explain(self, row: int) -> str:
+        """The detail with the numbers of that node."""
+        return fill(self.detail, self._values, row) if self.detail else ""
+
+
+def fill(detail: str, values: Mapping[str, Any], row: int) -> str:
+    """A format string with the values of one row; what cannot be filled in stays as it was written.
+
+    An explanation must never be what breaks a decision.
+    """
+    here = {}
+    for name, value in values.items():
+        column = hasattr(value, "__getitem__") and not isinstance(value, str | Mapping)
+        here[name] = value[row] if column and np.ndim(getattr(value, "codes", value)) else value
+    try:
+        return detail.format(**here)
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError):
+        return detail

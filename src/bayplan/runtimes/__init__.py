@@ -1,0 +1,1 @@
+"""The doors: ways to put policies to work. They do not know each other."""

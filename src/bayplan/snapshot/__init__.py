@@ -1,0 +1,1 @@
+"""A frozen view of the cluster: node tables, placed pods, and how they are built."""

@@ -1,0 +1,126 @@
+"""A frozen cluster: a node table, the pods placed on it, and what-if copies of both."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
+from bayplan.kube.quantity import INT64_MAX, QuantityError
+from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
+
+UNKNOWN_ROW = -1
+
+
+class DuplicateNode(ValueError):
+    """Two nodes with one name: nothing said about that name could be trusted."""
+
+
+class Snapshot:
+    """The cluster at one moment. It never changes; `without` and `placed` give changed copies."""
+
+    def __init__(self, nodes: NodeTable, pods: Sequence[Pod] | None) -> None:
+        self.nodes = nodes
+        self._pods = pods
+
+    @classmethod
+    def build(cls, nodes: Iterable[NodeObject], pods: Iterable[Pod] | None) -> "Snapshot":
+        """A snapshot of these objects; ``pods=None`` says that nobody knows the pods."""
+        objects = list(nodes)
+        rows: dict[str, int] = {}
+        for row, node in enumerate(objects):
+            if rows.setdefault(node.name, row) != row:
+                raise DuplicateNode(f"node {node.name!r} is there twice")
+        if pods is None:
+            return cls(NodeTable(objects), None)
+        kept = [pod for pod in pods if not pod.finished]
+        return cls(NodeTable(objects, _load(rows, kept)), kept)
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        """Pods that are not finished, placed or waiting."""
+        if self._pods is None:
+            raise PodsUnknown("the list of pods")
+        return self._pods
+
+    @property
+    def pods_known(self) -> bool:
+        """Whether this snapshot knows the pods of the cluster."""
+        return self._pods is not None
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """Row of each node, by name."""
+        return {name: row for row, name in enumerate(self.nodes.names)}
+
+    @cached_property
+    def pods_by_uid(self) -> dict[str, Pod]:
+        """Pods by UID; empty where pods are not known."""
+        return {pod.uid: pod for pod in self._pods or ()}
+
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
+        """The pods placed on a node."""
+        return self.nodes.pods(self.rows[node])
+
+    def find(self, names: Sequence[str]) -> NDArray[np.intp]:
+        """Rows of these nodes; `UNKNOWN_ROW` for a name that the snapshot does not have."""
+        get = self.rows.get
+        found = (get(name, UNKNOWN_ROW) for name in names)
+        return np.fromiter(found, dtype=np.intp, count=len(names))
+
+    def with_nodes(self, objects: list[NodeObject]) -> "Snapshot":
+        """These nodes, as a request carried them, with the pods that this snapshot knows."""
+        return Snapshot.build(objects, self._pods)
+
+    def without(self, uids: Collection[str]) -> "Snapshot":
+        """The cluster once these pods are gone."""
+        gone = [pod for uid in uids if (pod := self.pods_by_uid.get(uid)) is not None]
+        return self._changed(gone=gone, arrived=[])
+
+    def placed(self, pod: Pod, node: str) -> "Snapshot":
+        """The cluster with this pod on that node."""
+        return self._changed(gone=[], arrived=[(pod, node)])
+
+    def _changed(self, *, gone: list[Pod], arrived: list[tuple[Pod, str]]) -> "Snapshot":
+        rows = self.rows
+        requests = [self.nodes.requested(row) for row in range(len(self.nodes))]
+        pods = [self.nodes.pods(row) for row in range(len(self.nodes))]
+        gone_uids = {pod.uid for pod in gone}
+        touched = {rows[pod.node_name] for pod in gone if pod.node_name in rows}
+        for pod, name in arrived:
+            pods[rows[name]] += (pod,)
+            touched.add(rows[name])
+        for row in touched:
+            pods[row] = tuple(pod for pod in pods[row] if pod.uid not in gone_uids)
+            requests[row] = _requests(pods[row])
+        remaining = [pod for pod in self.pods if pod.uid not in gone_uids]
+        remaining += [pod for pod, _ in arrived]
+        return Snapshot(self.nodes.with_load(Load(requests, pods)), remaining)
+
+
+def _load(rows: Mapping[str, int], pods: Iterable[Pod]) -> Load:
+    placed: dict[int, list[Pod]] = {}
+    for pod in pods:
+        row = rows.get(pod.node_name)
+        if row is not None:
+            placed.setdefault(row, []).append(pod)
+    load = Load([NO_REQUESTS] * len(rows), [()] * len(rows))
+    for row, there in placed.items():
+        load.pods[row] = tuple(there)
+        load.requests[row] = _requests(there)
+    return load
+
+
+def _requests(pods: Iterable[Pod]) -> Mapping[str, int]:
+    total: dict[str, int] = {"pods": 0}
+    for pod in pods:
+        total["pods"] += 1
+        try:
+            requests = pod.requests
+        except QuantityError as error:
+            raise QuantityError(f"pod {pod.key}: {error}") from None
+        for resource, value in requests.items():
+            total[resource] = min(total.get(resource, 0) + value, INT64_MAX)
+    return total

@@ -1,0 +1,208 @@
+"""Typed columns: a policy names one, and the node table computes it once for all nodes.
+
+``nodes[Label("rack")]`` is text (`Strings`), ``nodes[Label("price", float)]`` is an array of floats
+with NaN where the label is missing or cannot be read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.kube.node import NodeObject
+from bayplan.kube.quantity import QuantityError, amount
+from bayplan.kube.resources import Quantities
+from bayplan.snapshot.strings import Strings
+
+Values = NDArray[Any] | Strings
+
+NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
+WELL_KNOWN_LABELS = {
+    "zone": "topology.kubernetes.io/zone",
+    "region": "topology.kubernetes.io/region",
+    "hostname": "kubernetes.io/hostname",
+    "instance-type": "node.kubernetes.io/instance-type",
+    "arch": "kubernetes.io/arch",
+    "os": "kubernetes.io/os",
+}
+_TYPES = {str: "text", float: "number", int: "whole number", bool: "true or false"}
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
+
+
+class Column(Protocol):
+    """Something that can be read from every node at once."""
+
+    @property
+    def title(self) -> str:
+        """How errors and ``bayplan columns`` call it."""
+        ...
+
+    @property
+    def meaning(self) -> str:
+        """One line for ``bayplan columns``."""
+        ...
+
+    def read(self, nodes: list[NodeObject]) -> Values:
+        """The values, one a node."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Keyed:
+    """A column out of a map of texts which every node carries."""
+
+    key: str
+    type: type = str
+    default: float | None = None
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if self.type not in _TYPES:
+            raise TypeError(f"{self.title}: type must be str, float, int or bool, not {self.type!r}")
+        if self.type is str and self.default is not None:
+            raise TypeError(f"{self.title}: text has no default; absent nodes equal nothing")
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind}({self.key!r})"
+
+    @property
+    def meaning(self) -> str:
+        return f"{self.kind.lower()} {self.key} of the node, read as {_TYPES[self.type]}"
+
+    def texts(self, node: NodeObject) -> Mapping[str, str]:
+        raise NotImplementedError
+
+    def read(self, nodes: list[NodeObject]) -> Values:
+        found = [self.texts(node).get(self.key) for node in nodes]
+        if self.type is str:
+            return Strings.intern(found)
+        missing = np.nan if self.default is None else float(self.default)
+        parsed = {text: parse_number(text, self.type) for text in set(found)}
+        return np.array(
+            [missing if (value := parsed[text]) is None else value for text in found],
+            dtype=np.float64,
+        )
+
+    def unreadable(self, nodes: list[NodeObject]) -> list[str]:
+        """Names of the nodes whose text is there but is not of the type: a typo to be shown."""
+        if self.type is str:
+            return []
+        found = ((node.name, self.texts(node).get(self.key)) for node in nodes)
+        return [n for n, text in found if text is not None and parse_number(text, self.type) is None]
+
+
+class Label(_Keyed):
+    """A label of the node, such as ``Label("example.com/price", float)``."""
+
+    kind = "Label"
+
+    def texts(self, node: NodeObject) -> Mapping[str, str]:
+        """The map that the key is looked up in."""
+        return node.labels
+
+
+class NodeAnnotation(_Keyed):
+    """An annotation of the node, such as ``NodeAnnotation("example.com/gpus", int)``."""
+
+    kind = "NodeAnnotation"
+
+    def texts(self, node: NodeObject) -> Mapping[str, str]:
+        """The map that the key is looked up in."""
+        return node.annotations
+
+
+def parse_number(text: str | None, kind: type) -> float | None:
+    """The number in a label, or ``None`` where there is none; never NaN or infinity."""
+    if text is None:
+        return None
+    if kind is bool:
+        word = text.strip().lower()
+        return 1.0 if word in _TRUE else 0.0 if word in _FALSE else None
+    try:
+        value = float(int(text)) if kind is int else float(text)
+    except (ValueError, OverflowError):
+        return None
+    return value if np.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Resource:
+    """``allocatable`` or ``capacity`` of one resource, as exact int64."""
+
+    name: str
+    aspect: str
+
+    @property
+    def title(self) -> str:
+        """How errors and ``bayplan columns`` call it."""
+        return f"{self.name}.{self.aspect}"
+
+    @property
+    def meaning(self) -> str:
+        """One line for ``bayplan columns``."""
+        return f"{self.name} that {'pods may use' if self.aspect == 'allocatable' else 'the node has'}"
+
+    def read(self, nodes: list[NodeObject]) -> Values:
+        """One exact integer a node; 0 where the node does not know the resource."""
+        values = np.zeros(len(nodes), dtype=np.int64)
+        for row, node in enumerate(nodes):
+            quantities = self._quantities(node)
+            if quantities and (quantity := quantities.get(self.name)) is not None:
+                values[row] = self._amount(node, quantity)
+        return values
+
+    def _quantities(self, node: NodeObject) -> Quantities | None:
+        status = node.status
+        if status is None:
+            return None
+        return status.capacity if self.aspect == "capacity" else status.allocatable or status.capacity
+
+    def _amount(self, node: NodeObject, quantity: str | int | float) -> int:
+        try:
+            return amount(self.name, quantity)
+        except QuantityError as error:
+            raise QuantityError(f"node {node.name}: status.{self.aspect}.{self.name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A yes or no that every node has."""
+
+    name: str
+
+    @property
+    def title(self) -> str:
+        """How errors and ``bayplan columns`` call it."""
+        return self.name
+
+    @property
+    def meaning(self) -> str:
+        """One line for ``bayplan columns``."""
+        return {"ready": "the Ready condition is True", "unschedulable": "the node is cordoned"}[self.name]
+
+    def read(self, nodes: list[NodeObject]) -> Values:
+        """One bool a node."""
+        return np.array([getattr(node, self.name) for node in nodes], dtype=np.bool_)
+
+
+FLAGS = {"ready": Flag("ready"), "unschedulable": Flag("unschedulable")}
+LABELS = {name: Label(key) for name, key in WELL_KNOWN_LABELS.items()}
+ASPECTS = ("allocatable", "capacity", "requested", "free")
+
+
+def split_resource(name: str) -> tuple[str, str] | None:
+    """``("cpu", "free")`` out of ``cpu.free``; ``None`` where it is no column of a resource.
+
+    Extended resources have a slash. They may be asked for although no node at hand has them: a
+    policy for GPUs must also run on a list of nodes without any.
+    """
+    resource, dot, aspect = name.rpartition(".")
+    if not dot or aspect not in ASPECTS:
+        return None
+    if resource in NATIVE_RESOURCES or resource.startswith("hugepages-") or "/" in resource:
+        return resource, aspect
+    return None

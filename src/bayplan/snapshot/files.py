@@ -1,0 +1,86 @@
+"""A snapshot out of a file: what ``kubectl get nodes,pods -A -o json`` (or ``-o yaml``) prints."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
+from bayplan.kube.yaml import YamlError, read_documents
+from bayplan.snapshot.cluster import Snapshot
+
+
+class SnapshotError(ValueError):
+    """The file is not a snapshot; the text says where and what to do."""
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+class _List(msgspec.Struct):
+    items: list[msgspec.Raw]
+    kind: str = ""
+
+
+_LIST = msgspec.json.Decoder(_List)
+_KIND = msgspec.json.Decoder(_Kind)
+_OBJECTS: dict[str, msgspec.json.Decoder[Any]] = {
+    "Node": msgspec.json.Decoder(NodeObject),
+    "Pod": msgspec.json.Decoder(Pod),
+}
+_Found = tuple[str, str, bytes | msgspec.Raw]
+_HOW = "make one with: kubectl get nodes,pods -A -o json > cluster.json"
+
+
+def load_snapshot(path: Path) -> Snapshot:
+    """Read a snapshot file, JSON or YAML; objects that are neither nodes nor pods are passed over."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SnapshotError(f"{path}: {error.strerror or error}; {_HOW}") from error
+    found: dict[str, list[Any]] = {"Node": [], "Pod": []}
+    for where, kind, raw in _objects(content, path):
+        if kind in _OBJECTS:
+            found[kind].append(_decode(_OBJECTS[kind], raw, where))
+    if not found["Node"]:
+        raise SnapshotError(f"{path}: no nodes in it; {_HOW}")
+    try:
+        return Snapshot.build(found["Node"], found["Pod"])
+    except ValueError as error:
+        raise SnapshotError(f"{path}: {error}") from error
+
+
+def _objects(content: bytes, path: Path) -> list[_Found]:
+    """The objects of the file: where each stands, its kind, its JSON."""
+    if content.lstrip()[:1] == b"{":
+        return _flatten(content, str(path))
+    found = []
+    try:
+        for document in read_documents(content, source=str(path)):
+            encoded = msgspec.json.encode(document.data)
+            found += _flatten(encoded, f"{path}:{document.line(())}")
+    except YamlError as error:
+        raise SnapshotError(f"{error}; {_HOW}") from error
+    return found
+
+
+def _flatten(content: bytes, where: str) -> list[_Found]:
+    kind = _decode(_KIND, content, where).kind
+    if not kind.endswith("List"):
+        return [(where, kind, content)]
+    # Items of a plain List say their kind; those of a NodeList or PodList do not.
+    singular = kind.removesuffix("List")
+    found: list[_Found] = []
+    for number, item in enumerate(_decode(_LIST, content, where).items):
+        place = f"{where} items[{number}]"
+        found.append((place, singular or _decode(_KIND, item, place).kind, item))
+    return found
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], content: bytes | msgspec.Raw, where: str) -> Any:
+    try:
+        return decoder.decode(content)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise SnapshotError(f"{where}: {error}; {_HOW}") from error

@@ -1,0 +1,72 @@
+"""A column of text: one value a node, compared as a whole.
+
+Each distinct text is kept once and nodes hold its number, so comparing 5,000 nodes is one NumPy
+operation instead of 5,000 string comparisons.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+ABSENT = -1
+
+
+class Strings:
+    """Text of every node. ``==``, ``!=`` and ``isin`` give one bool a node; absent equals nothing."""
+
+    __hash__ = None  # type: ignore[assignment]
+    __slots__ = ("_codes_by_value", "codes", "values")
+
+    def __init__(self, codes: NDArray[np.int32], values: tuple[str, ...]) -> None:
+        self.codes = codes
+        self.values = values
+        self._codes_by_value = {value: code for code, value in enumerate(values)}
+
+    @classmethod
+    def intern(cls, texts: Iterable[str | None]) -> "Strings":
+        """A column of these texts; ``None`` means that the node has none."""
+        seen: dict[str, int] = {}
+        codes = [ABSENT if text is None else seen.setdefault(text, len(seen)) for text in texts]
+        return cls(np.array(codes, dtype=np.int32), tuple(seen))
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which nodes have a value at all."""
+        return np.not_equal(self.codes, ABSENT)
+
+    def isin(self, texts: Iterable[str]) -> NDArray[np.bool_]:
+        """Which nodes have one of these texts."""
+        wanted = [self._codes_by_value[text] for text in texts if text in self._codes_by_value]
+        return np.isin(self.codes, wanted)
+
+    def take(self, rows: NDArray[np.intp]) -> "Strings":
+        """The column for a choice of rows."""
+        return Strings(self.codes[rows], self.values)
+
+    def __eq__(self, other: object) -> NDArray[np.bool_]:  # type: ignore[override]
+        if other is None:
+            return ~self.present
+        if isinstance(other, str):
+            code = self._codes_by_value.get(other)
+            if code is None:
+                return np.zeros(len(self), dtype=np.bool_)
+            return np.equal(self.codes, code)
+        if isinstance(other, Strings) and len(other) == len(self):
+            here = [other._codes_by_value.get(value, ABSENT - 1) for value in self.values]
+            translated = np.array([*here, ABSENT - 1], dtype=np.int32)[self.codes]
+            return np.equal(translated, other.codes)
+        raise TypeError(f"cannot compare a column of text with {type(other).__name__}")
+
+    def __ne__(self, other: object) -> NDArray[np.bool_]:  # type: ignore[override]
+        return ~(self == other)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, row: int) -> str | None:
+        code = self.codes[row]
+        return None if code == ABSENT else self.values[code]
+
+    def __repr__(self) -> str:
+        return f"Strings({len(self)} nodes, {len(self.values)} distinct)"

@@ -1,0 +1,316 @@
+"""Nodes as columns: what a policy reads instead of a list of objects.
+
+A table never changes. Columns are computed on first use and kept; a choice of rows (`take`) slices
+the columns of the table it was made from, so labels are parsed once for the whole cluster.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.kube.meta import EMPTY
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
+from bayplan.kube.taint import Taint
+from bayplan.kube.yaml import suggest
+from bayplan.snapshot.columns import (
+    ASPECTS,
+    FLAGS,
+    LABELS,
+    NATIVE_RESOURCES,
+    Column,
+    Resource,
+    Values,
+    split_resource,
+)
+from bayplan.snapshot.strings import Strings
+
+
+class UnknownColumn(KeyError):
+    """The table has no column of that name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class PodsUnknown(LookupError):
+    """Only nodes are known here, so nothing can be said about the pods on them."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(
+            f"{wanted} needs the placed pods, and the nodes of a request come without them:"
+            " start with --kubeconfig, --in-cluster or --snapshot"
+        )
+
+
+class Load:
+    """What the pods on each node request, by resource, and the pods themselves."""
+
+    __slots__ = ("pods", "requests")
+
+    def __init__(self, requests: list[Mapping[str, int]], pods: list[tuple[Pod, ...]]) -> None:
+        self.requests = requests
+        self.pods = pods
+
+
+class NodeTable:
+    """Nodes, and a NumPy column for everything that is known about them."""
+
+    __slots__ = ("_columns", "_load", "_names", "_objects", "_parent", "_rows", "_static")
+
+    def __init__(
+        self,
+        objects: list[NodeObject],
+        load: Load | None = None,
+        *,
+        static: dict[Column, Values] | None = None,
+    ) -> None:
+        self._objects = objects
+        self._load = load
+        self._names: Sequence[str] | None = None
+        self._parent: NodeTable | None = None
+        self._rows: NDArray[np.intp] | None = None
+        # Columns of the objects alone are shared with tables that differ only in their pods.
+        self._static = {} if static is None else static
+        self._columns: dict[str, NDArray[Any]] = {}
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the nodes, in row order."""
+        if self._names is None:
+            self._names = [node.name for node in self.objects]
+        return self._names
+
+    @property
+    def objects(self) -> list[NodeObject]:
+        """The Node objects, in row order."""
+        if self._parent is not None and self._rows is not None and not self._objects and len(self):
+            parent = self._parent.objects
+            self._objects = [parent[row] for row in self._rows]
+        return self._objects
+
+    @property
+    def pods_known(self) -> bool:
+        """Whether the table knows what runs on its nodes."""
+        return self._load is not None if self._parent is None else self._parent.pods_known
+
+    def take(self, rows: NDArray[np.intp], names: Sequence[str] | None = None) -> "NodeTable":
+        """A table of these rows; ``names`` saves looking them up again."""
+        part = NodeTable([])
+        part._parent = self
+        part._rows = rows
+        part._names = names
+        return part
+
+    def with_load(self, load: Load) -> "NodeTable":
+        """The same nodes with other pods on them."""
+        return NodeTable(self.objects, load, static=self._static)
+
+    def __getitem__(self, column: str | Column) -> Any:
+        """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
+        if isinstance(column, str):
+            return self._named(column)
+        return self._declared(column)
+
+    def __contains__(self, column: object) -> bool:
+        if isinstance(column, str):
+            return column in FLAGS or column in LABELS or split_resource(column) is not None
+        return hasattr(column, "read")
+
+    def __len__(self) -> int:
+        return len(self._objects) if self._rows is None else len(self._rows)
+
+    def __iter__(self) -> "Iterator[Node]":
+        return (Node(self, row) for row in range(len(self)))
+
+    def row(self, which: int | str) -> "Node":
+        """One node, by row number or by name."""
+        if isinstance(which, str):
+            if which not in self.names:
+                raise KeyError(f"no node {which!r}{suggest(which, self.names)}")
+            which = list(self.names).index(which)
+        return Node(self, range(len(self))[which])
+
+    def pods(self, row: int) -> tuple[Pod, ...]:
+        """The pods on the node of that row."""
+        if self._parent is not None and self._rows is not None:
+            return self._parent.pods(int(self._rows[row]))
+        if self._load is None:
+            raise PodsUnknown("the list of pods on a node")
+        return self._load.pods[row]
+
+    def requested(self, row: int) -> Mapping[str, int]:
+        """What the pods on the node of that row request, by resource."""
+        if self._parent is not None and self._rows is not None:
+            return self._parent.requested(int(self._rows[row]))
+        if self._load is None:
+            raise PodsUnknown("what pods request on a node")
+        return self._load.requests[row]
+
+    @property
+    def resources(self) -> list[str]:
+        """Every resource that a node here has: the native ones first."""
+        found: set[str] = set()
+        for node in self.objects:
+            if node.status is not None:
+                found.update(node.status.allocatable or (), node.status.capacity or ())
+        return [*NATIVE_RESOURCES, *sorted(found - set(NATIVE_RESOURCES))]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Every column that has a name of its own."""
+        aspects = ASPECTS if self.pods_known else ASPECTS[:2]
+        resources = [f"{resource}.{aspect}" for resource in self.resources for aspect in aspects]
+        return [*resources, *LABELS, *FLAGS]
+
+    def _named(self, name: str) -> Any:
+        if name in FLAGS:
+            return self._declared(FLAGS[name])
+        if name in LABELS:
+            return self._declared(LABELS[name])
+        resource = split_resource(name)
+        if resource is None:
+            raise UnknownColumn(f"no column {name!r}{suggest(name, self.column_names)}")
+        if resource[1] in ("allocatable", "capacity"):
+            return self._declared(Resource(*resource))
+        return self._of_pods(name, *resource)
+
+    def _declared(self, column: Column) -> Values:
+        values = self._static.get(column)
+        if values is None:
+            if self._parent is None or self._rows is None:
+                values = column.read(self._objects)
+            else:
+                values = _sliced(self._parent._declared(column), self._rows)
+            if isinstance(values, np.ndarray):
+                values.flags.writeable = False
+            self._static[column] = values
+        return values
+
+    def _of_pods(self, name: str, resource: str, aspect: str) -> NDArray[Any]:
+        values = self._columns.get(name)
+        if values is None:
+            if self._parent is not None and self._rows is not None:
+                values = self._parent._of_pods(name, resource, aspect)[self._rows]
+            elif self._load is None:
+                raise PodsUnknown(f"column {name!r}")
+            elif aspect == "requested":
+                used = [requests.get(resource, 0) for requests in self._load.requests]
+                values = np.array(used, dtype=np.int64)
+            else:
+                values = self[f"{resource}.allocatable"] - self[f"{resource}.requested"]
+            values.flags.writeable = False
+            self._columns[name] = values
+        return values
+
+    def __repr__(self) -> str:
+        return f"NodeTable({len(self)} nodes)"
+
+
+def _sliced(values: Values, rows: NDArray[np.intp]) -> Values:
+    return values.take(rows) if isinstance(values, Strings) else values[rows]
+
+
+class Node:
+    """One node of a table: what a hook gets when it asks for ``node``."""
+
+    __slots__ = ("_object", "_row", "_table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self._table = table
+        self._row = row
+        self._object = table.objects[row]
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return self._object.name
+
+    @property
+    def uid(self) -> str:
+        """``metadata.uid``."""
+        return self._object.uid
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """``metadata.labels``."""
+        return self._object.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """``metadata.annotations``."""
+        return self._object.annotations
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """``spec.taints``."""
+        return self._object.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        """Whether the node is cordoned."""
+        return self._object.unschedulable
+
+    @property
+    def ready(self) -> bool:
+        """Whether the Ready condition is True."""
+        return self._object.ready
+
+    @property
+    def zone(self) -> str:
+        """Label ``topology.kubernetes.io/zone``, or ``""``."""
+        return self.labels.get("topology.kubernetes.io/zone", "")
+
+    @property
+    def region(self) -> str:
+        """Label ``topology.kubernetes.io/region``, or ``""``."""
+        return self.labels.get("topology.kubernetes.io/region", "")
+
+    @property
+    def instance_type(self) -> str:
+        """Label ``node.kubernetes.io/instance-type``, or ``""``."""
+        return self.labels.get("node.kubernetes.io/instance-type", "")
+
+    @property
+    def allocatable(self) -> Mapping[str, int]:
+        """What pods may use, by resource: milli-CPU for ``cpu``, bytes or units for the rest."""
+        return self._object.allocatable
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        """What the machine has, by resource."""
+        return self._object.capacity
+
+    @property
+    def requested(self) -> Mapping[str, int]:
+        """What the pods on the node request, by resource."""
+        return self._table.requested(self._row)
+
+    @property
+    def free(self) -> Mapping[str, int]:
+        """What is left to request, by resource; below zero where pods were placed past the limit."""
+        requested = self.requested
+        return {name: value - requested.get(name, 0) for name, value in self.allocatable.items()}
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods on the node."""
+        return self._table.pods(self._row)
+
+    @property
+    def object(self) -> NodeObject:
+        """The Node object as it was sent."""
+        return self._object
+
+    def __getitem__(self, column: str | Column) -> Any:
+        """The node's value in a column, as a plain Python value."""
+        value = self._table[column][self._row]
+        return value.item() if isinstance(value, np.generic) else value
+
+    def __repr__(self) -> str:
+        return f"Node({self.name!r})"
+
+
+NO_REQUESTS: Mapping[str, int] = EMPTY

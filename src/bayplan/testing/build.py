@@ -1,0 +1,96 @@
+"""Builders: keyword arguments in, the real objects out."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.table import Node
+
+_uids = itertools.count(1)
+_Quantities = Mapping[str, str | int | float]
+
+
+def make_pod(
+    name: str = "pod",
+    *,
+    namespace: str = "default",
+    uid: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    cpu: str | int | float | None = None,
+    memory: str | int | float | None = None,
+    requests: _Quantities | None = None,
+    priority: int = 0,
+    node: str | None = None,
+    phase: str | None = None,
+    owner: tuple[str, str] | None = None,
+    tolerations: Sequence[Mapping[str, Any]] = (),
+    spec: Mapping[str, Any] | None = None,
+) -> Pod:
+    """A pod. ``node`` places it; ``owner`` is ``("Job", "nightly")``; ``spec`` adds anything else."""
+    wanted = {"cpu": cpu, "memory": memory, **(requests or {})}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": uid or f"uid-{next(_uids)}",
+        "labels": dict(labels or {}),
+        "annotations": dict(annotations or {}),
+    }
+    if owner:
+        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
+    container = {
+        "name": "main",
+        "resources": {"requests": {k: v for k, v in wanted.items() if v is not None}},
+    }
+    body: dict[str, Any] = {
+        "containers": [container],
+        "priority": priority,
+        "tolerations": [dict(toleration) for toleration in tolerations],
+        **({"nodeName": node} if node else {}),
+        **(spec or {}),
+    }
+    status = {"phase": phase or ("Running" if node else "Pending")}
+    return msgspec.convert({"metadata": metadata, "spec": body, "status": status}, Pod)
+
+
+def make_node(
+    name: str = "node",
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    cpu: str | int | float = 4,
+    memory: str | int | float = "16Gi",
+    pods: int = 110,
+    allocatable: _Quantities | None = None,
+    taints: Sequence[Mapping[str, Any]] = (),
+    unschedulable: bool = False,
+    ready: bool = True,
+    zone: str | None = None,
+) -> Node:
+    """A node, alone in a table of its own, with no pods on it."""
+    quantities = {"cpu": cpu, "memory": memory, "pods": pods, **(allocatable or {})}
+    every_label = dict(labels or {})
+    if zone is not None:
+        every_label["topology.kubernetes.io/zone"] = zone
+    body = {
+        "metadata": {"name": name, "labels": every_label, "annotations": dict(annotations or {})},
+        "spec": {"taints": [dict(taint) for taint in taints], "unschedulable": unschedulable},
+        "status": {
+            "allocatable": quantities,
+            "capacity": quantities,
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+        },
+    }
+    node = msgspec.convert(body, NodeObject)
+    return Snapshot.build([node], []).nodes.row(0)
+
+
+def make_cluster(nodes: Iterable[Node | str], pods: Iterable[Pod] = ()) -> Snapshot:
+    """A cluster of these nodes (a name makes a plain one) with these pods in it."""
+    made = [make_node(node) if isinstance(node, str) else node for node in nodes]
+    return Snapshot.build([node.object for node in made], pods)

@@ -1,0 +1,89 @@
+"""Run a policy as the server would, on a cluster made by hand or read from a file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bayplan.engine.cycle import Question, filter_nodes, score_nodes
+from bayplan.engine.decision import Decision
+from bayplan.kube.pod import Pod
+from bayplan.policy.hooks import HOOK
+from bayplan.policy.load import Definition, definitions, load
+from bayplan.policy.registry import Policy
+from bayplan.snapshot.cluster import Snapshot
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a policy said about a pod: who passed, who did not and why, and the scores."""
+
+    passed: list[str]
+    refused: dict[str, str]
+    """Reason by node name."""
+    details: dict[str, str]
+    """The numbers behind each refusal, by node name."""
+    scores: dict[str, float]
+    """0 to 100, of the nodes that passed; on the wire that is 0 to 10."""
+    errors: list[str]
+    """Hooks that failed, each with file and line."""
+    filtered: Decision
+    scored: Decision
+
+    @property
+    def best(self) -> str | None:
+        """The best node that passed; the first of them where several are."""
+        return max(self.scores, key=self.scores.__getitem__) if self.scores else None
+
+
+def run_policy(
+    policy: Any,
+    pod: Pod,
+    cluster: Snapshot,
+    *,
+    args: dict[str, Any] | None = None,
+    now: datetime | None = None,
+) -> Result:
+    """Filter and score ``pod`` over the cluster's nodes with one policy, or with several in a list.
+
+    ``policy`` is a decorated function, a ``@bayplan.policy`` class, a module, or a file to load.
+    """
+    policies = _ready(policy, args)
+    question = Question(pod, cluster.nodes, cluster, now or datetime.now(UTC))
+    filtered = filter_nodes(policies, question)
+    survivors = cluster.nodes.take(cluster.find(filtered.passed_names), filtered.passed_names)
+    scored = score_nodes(policies, Question(pod, survivors, cluster, question.now))
+    refusals = [r for row in range(len(cluster.nodes)) if (r := filtered.refusal(row))]
+    totals = scored.total.tolist() if scored.total is not None else []
+    failures = [*filtered.failures, *scored.failures]
+    return Result(
+        passed=filtered.passed_names,
+        refused={r.node: r.reason.text for r in refusals},
+        details={r.node: r.detail for r in refusals},
+        scores=dict(zip(survivors.names, totals, strict=True)),
+        errors=[o.failure.text for o in failures if o.failure],
+        filtered=filtered,
+        scored=scored,
+    )
+
+
+def _ready(policy: Any, args: dict[str, Any] | None) -> list[Policy]:
+    if isinstance(policy, Policy):
+        return [policy]
+    if isinstance(policy, list | tuple):
+        return [ready for one in policy for ready in _ready(one, args)]
+    return [definition.make(args=args) for definition in _definitions(policy)]
+
+
+def _definitions(policy: Any) -> Sequence[Definition]:
+    if isinstance(policy, str | Path):
+        return load(str(policy))
+    if isinstance(policy, ModuleType):
+        return definitions(policy)
+    if isinstance(policy, type):
+        return [Definition(policy.__name__, (), policy, ())]
+    if hasattr(policy, HOOK):
+        return [Definition(policy.__name__, ((policy.__name__, policy),), None, ())]
+    raise TypeError(f"{policy!r} is no policy: want a decorated function, a class, a module or a file")
