@@ -92,9 +92,7 @@ class Api(Client):
         """
 
         def message() -> str | None:
-            for condition in self.get("pods", name, namespace=namespace)["status"].get(
-                "conditions", []
-            ):
+            for condition in self.get("pods", name, namespace=namespace)["status"].get("conditions", []):
                 said: str = condition.get("message", "")
                 refused = condition["type"] == "PodScheduled" and condition["status"] == "False"
                 if refused and condition.get("reason") == reason and containing in said:

@@ -81,9 +81,7 @@ def missing_in(directory: Path) -> list[str]:
 
 def _given(directory: Path) -> Path:
     if missing := missing_in(directory):
-        raise BinariesMissing(
-            f"BAYPLAN_KUBE_BIN={directory} has no executable {', '.join(missing)}"
-        )
+        raise BinariesMissing(f"BAYPLAN_KUBE_BIN={directory} has no executable {', '.join(missing)}")
     return directory
 
 
@@ -97,7 +95,7 @@ def _check_go(env: Mapping[str, str], module: Path) -> str:
         )
     # Inside the module, so that GOTOOLCHAIN=auto has switched to the newer Go already.
     asked = subprocess.run(
-        [go, "env", "GOVERSION"], cwd=module, env=dict(env), capture_output=True, text=True
+        [go, "env", "GOVERSION"], cwd=module, env=dict(env), capture_output=True, text=True, check=False
     )
     found = asked.stdout.strip().removeprefix("go")
     if asked.returncode != 0 or _numbers(found) < _numbers(wanted):
@@ -136,6 +134,7 @@ def _build(go: str, module: Path, *, directory: Path, env: Mapping[str, str], sa
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            check=False,
         )
         if run.returncode != 0 or missing_in(built):
             tail = "\n".join(run.stdout.splitlines()[-20:])

@@ -84,9 +84,7 @@ class Authority:
         alternatives: list[x509.GeneralName] = [x509.DNSName(entry) for entry in dns]
         alternatives += [x509.IPAddress(ipaddress.ip_address(entry)) for entry in ips]
         if alternatives:
-            builder = builder.add_extension(
-                x509.SubjectAlternativeName(alternatives), critical=False
-            )
+            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         certificate = builder.sign(self.key, hashes.SHA256())
         return _write(self.directory, filename or name.replace(":", "-"), certificate, key)
 
@@ -111,9 +109,7 @@ def make_service_account_keys(directory: Path) -> KeyPair:
     """Write the RSA pair that signs and verifies service account tokens."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pair = KeyPair(directory / "service-accounts.pub", directory / "service-accounts.key")
-    pair.cert.write_bytes(
-        key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    )
+    pair.cert.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     _write_key(pair.key, key)
     return pair
 

@@ -57,8 +57,7 @@ def _custom(client: Client, resource: str) -> list[Json]:
     return [
         item
         for item in client.items(resource)
-        if not item["metadata"]["name"].startswith("system-")
-        and item["metadata"]["name"] not in OURS_TO_KEEP
+        if not item["metadata"]["name"].startswith("system-") and item["metadata"]["name"] not in OURS_TO_KEEP
     ]
 
 
@@ -70,9 +69,7 @@ def _release(client: Client, resource: str, items: list[Json]) -> None:
             continue
         nothing = {"metadata": {"finalizers": None}}
         try:
-            client.patch(
-                resource, metadata["name"], nothing, namespace=metadata.get("namespace", "default")
-            )
+            client.patch(resource, metadata["name"], nothing, namespace=metadata.get("namespace", "default"))
         except ApiError as error:
             if error.status != 404:
                 raise

@@ -8,7 +8,8 @@ import ssl
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from tests.controlplane.certs import KeyPair
@@ -73,6 +74,17 @@ class Client:
         )
         self._last_used = 0.0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
         self._connection.close()
@@ -114,9 +126,7 @@ class Client:
         answer: Json = json.loads(self.text(method, path, body=body, content_type=content_type))
         return answer
 
-    def create(
-        self, resource: str, manifest: Mapping[str, Any], *, namespace: str = "default"
-    ) -> Json:
+    def create(self, resource: str, manifest: Mapping[str, Any], *, namespace: str = "default") -> Json:
         """Create an object; the server's version of it."""
         return self.request("POST", path_of(resource, namespace=namespace), body=manifest)
 

@@ -262,9 +262,7 @@ class ControlPlane:
         name = f"{user.replace(':', '-')}-{next(self._numbers)}.kubeconfig"
         return self.directory / name
 
-    def _grant(
-        self, user: str, rules: Sequence[Mapping[str, Any]], *, subject: Mapping[str, str]
-    ) -> None:
+    def _grant(self, user: str, rules: Sequence[Mapping[str, Any]], *, subject: Mapping[str, str]) -> None:
         """Bind a role to the user, and wait until the API server's authorizer has read it.
 
         The authorizer follows roles by a watch. The last rule is for a path that exists nowhere

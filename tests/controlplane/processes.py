@@ -75,9 +75,7 @@ class Child:
     def check(self) -> None:
         """Raise `ChildDied` unless the program runs."""
         if not self.alive:
-            raise ChildDied(
-                f"{self.name} (pid {self.pid}) ended with {self.exit_code}\n{self.log_tail()}"
-            )
+            raise ChildDied(f"{self.name} (pid {self.pid}) ended with {self.exit_code}\n{self.log_tail()}")
 
     def wait_until(self, condition: Callable[[], bool], timeout_seconds: float) -> None:
         """Wait for `condition`, and no longer than the program lives."""
@@ -86,9 +84,7 @@ class Child:
             self.check()
             return condition()
 
-        wait_until(
-            alive_and_well, timeout_seconds, what=f"{self.name} is ready", explain=self.log_tail
-        )
+        wait_until(alive_and_well, timeout_seconds, what=f"{self.name} is ready", explain=self.log_tail)
 
     def wait_ended(self, timeout_seconds: float = 10.0) -> int:
         """Wait for the program to end by itself; its exit code."""

@@ -105,7 +105,7 @@ def test_without_go_one_sentence_says_what_to_do(machine: Machine) -> None:
 def test_an_old_go_is_too_old(machine: Machine) -> None:
     machine.install_go("go1.9.7")
 
-    with pytest.raises(BinariesMissing, match=r"Go 1\.26\.0 or newer .* \(found 1\.9\.7\)"):
+    with pytest.raises(BinariesMissing, match=r"Go 1\.\S+ or newer .* \(found 1\.9\.7\)"):
         machine.find_or_build()
 
 
@@ -119,7 +119,7 @@ def test_an_old_go_that_must_not_fetch_another_says_so(machine: Machine) -> None
 
 
 def test_binaries_are_built_once(machine: Machine) -> None:
-    machine.install_go("go1.26.8")
+    machine.install_go("go99.1")
 
     first, second = machine.find_or_build(), machine.find_or_build()
 
@@ -134,14 +134,14 @@ def test_binaries_are_built_once(machine: Machine) -> None:
 
 
 def test_a_damaged_cache_is_built_again(machine: Machine) -> None:
-    machine.install_go("go1.26.8")
+    machine.install_go("go99.1")
     (machine.find_or_build() / "etcd").unlink()
 
     assert (machine.find_or_build() / "etcd").exists()
 
 
 def test_a_build_that_fails_leaves_nothing_in_the_cache(machine: Machine) -> None:
-    machine.install_go("go1.26.8")
+    machine.install_go("go99.1")
     (machine.bin / "broken").touch()
 
     with pytest.raises(BuildFailed, match="no such package"):
@@ -152,7 +152,7 @@ def test_a_build_that_fails_leaves_nothing_in_the_cache(machine: Machine) -> Non
 
 
 def test_two_runs_do_not_build_at_once(machine: Machine) -> None:
-    machine.install_go("go1.26.8")
+    machine.install_go("go99.1")
     cache = cache_directory(machine.env).parent
     cache.mkdir(parents=True)
     found: list[Path] = []
@@ -183,7 +183,7 @@ def test_other_sources_mean_another_directory(tmp_path: Path, changed: str) -> N
 
 
 def test_the_command_prints_the_directory(machine: Machine) -> None:
-    machine.install_go("go1.26.8")
+    machine.install_go("go99.1")
 
     run = subprocess.run(
         [sys.executable, "-m", "tests.controlplane.binaries"],
@@ -201,16 +201,16 @@ def test_the_command_prints_the_directory(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("env", "outcome"),
     [
-        pytest.param({}, "1 skipped", id="are skipped"),
-        pytest.param({"CI": "true"}, "1 error", id="fail in CI"),
-        pytest.param({"BAYPLAN_REQUIRE_E2E": "1"}, "1 error", id="fail when required"),
+        pytest.param({}, "2 skipped", id="are skipped"),
+        pytest.param({"CI": "true"}, "2 errors", id="fail in CI"),
+        pytest.param({"BAYPLAN_REQUIRE_E2E": "1"}, "2 errors", id="fail when required"),
     ],
 )
 def test_without_binaries_end_to_end_tests(
     machine: Machine, tmp_path: Path, env: dict[str, str], outcome: str
 ) -> None:
     test = tmp_path / "test_one.py"
-    test.write_text("def test_one(cluster): pass\n")
+    test.write_text("def test_one(cluster): pass\n\ndef test_two(control_plane): pass\n")
 
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-rs", *OUR_FIXTURES_ALONE, str(test)],
@@ -218,7 +218,9 @@ def test_without_binaries_end_to_end_tests(
         env={**machine.env, **env},
         capture_output=True,
         text=True,
+        check=False,
     )
 
     assert outcome in run.stdout
     assert "no Kubernetes binaries, and no Go to build them" in run.stdout
+    assert run.stdout.count("SKIPPED [2] ") == outcome.count("skipped")

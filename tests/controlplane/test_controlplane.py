@@ -261,27 +261,30 @@ def test_clear_clears(cluster: ControlPlane) -> None:
 
 
 def test_a_user_without_rights_is_refused(cluster: ControlPlane) -> None:
-    with pytest.raises(ApiError, match='User "nobody" cannot list resource "pods"') as failure:
-        cluster.client_for("nobody").items("pods")
+    with (
+        cluster.client_for("nobody") as client,
+        pytest.raises(ApiError, match='User "nobody" cannot list resource "pods"') as failure,
+    ):
+        client.items("pods")
 
     assert failure.value.status == 403
 
 
 def test_a_user_may_do_what_the_rules_say_and_no_more(cluster: ControlPlane) -> None:
-    client = cluster.client_for("reader", [READ_PODS])
+    with cluster.client_for("reader", [READ_PODS]) as client:
+        assert client.items("pods", None) == []
+        with pytest.raises(ApiError) as failure:
+            client.create("pods", {"metadata": {"name": "p"}})
 
-    assert client.items("pods", None) == []
-    with pytest.raises(ApiError) as failure:
-        client.create("pods", {"metadata": {"name": "p"}})
     assert failure.value.status == 403
 
 
 def test_rights_can_be_taken_back(cluster: ControlPlane) -> None:
-    client = cluster.client_for("reader", [READ_PODS])
-    cluster.kubeconfig_for("reader", [])
+    with cluster.client_for("reader", [READ_PODS]) as client:
+        cluster.kubeconfig_for("reader", [])
+        with pytest.raises(ApiError) as failure:
+            client.items("pods")
 
-    with pytest.raises(ApiError) as failure:
-        client.items("pods")
     assert failure.value.status == 403
 
 
@@ -289,11 +292,10 @@ def test_a_kubeconfig_can_hold_the_token_of_a_service_account(cluster: ControlPl
     path = cluster.kubeconfig_for("bayplan", [READ_PODS], credential="token")
     token = json.loads(path.read_text())["users"][0]["user"]["token"]
 
-    client = Client(cluster.server, cluster.ca.cert, token=token)
-
-    assert client.items("pods") == []
-    with pytest.raises(ApiError, match='"system:serviceaccount:default:bayplan" cannot list'):
-        client.items("nodes")
+    with Client(cluster.server, cluster.ca.cert, token=token) as client:
+        assert client.items("pods") == []
+        with pytest.raises(ApiError, match='"system:serviceaccount:default:bayplan" cannot list'):
+            client.items("nodes")
 
 
 def test_a_stopped_control_plane_leaves_nothing_behind(cluster: ControlPlane) -> None:

@@ -1,5 +1,6 @@
 """From the scores of many policies to one number a node, 0 to 100."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -29,8 +30,11 @@ def normalise(
     low, high = range or (float(opinions.min()), float(opinions.max()))
     if low == high:
         return np.where(np.isnan(scores), np.nan, NEUTRAL)
-    # Halved first: the distance between two finite floats need not be finite.
-    scaled = np.clip((scores / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0) * 100.0
+    if math.isinf(high - low):
+        # The distance between two finite floats need not be finite; that of their halves is. Only
+        # then: the half of the smallest float is 0.
+        scores, low, high = scores / 2, low / 2, high / 2
+    scaled = (np.clip(scores, low, high) - low) / (high - low) * 100.0
     return 100.0 - scaled if best == "low" else scaled
 
 

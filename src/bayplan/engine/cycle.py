@@ -67,7 +67,8 @@ class _Cycle:
         self._outcomes: list[Outcome] = []
         self._refused_by = np.full(len(question.nodes), NOBODY, dtype=np.int16)
         self._error = ""
-        self._available: dict[str, dict[str, Any]] = {}
+        # By identity: one file may be used twice, under one name, with other arguments.
+        self._available: dict[int, dict[str, Any]] = {}
         CURRENT_POD.set(question.pod.key)
 
     def refuse(self, policy: Policy, hook: Hook) -> None:
@@ -115,7 +116,7 @@ class _Cycle:
         count = len(self._question.nodes)
         opinions = [o for o in self._outcomes if o.normalised is not None]
         total = None
-        if scored:
+        if scored and opinions:
             values = [o.normalised for o in opinions if o.normalised is not None]
             total = combine(values, [o.weight for o in opinions], count)
         return Decision(
@@ -143,7 +144,7 @@ class _Cycle:
 
     def _prepare(self, policy: Policy) -> dict[str, Any] | None:
         """What the policy's hooks may ask for; ``None`` once its preparation failed."""
-        known = self._available.get(policy.name)
+        known = self._available.get(id(policy))
         if known is not None:
             return known or None
         question = self._question
@@ -158,11 +159,11 @@ class _Cycle:
             ready, failure, seconds = guarded(hook, self._attempt, lambda h=hook: h.call(available))  # type: ignore[misc]
             if failure is not None:
                 self._fail(policy, hook, failure, seconds)
-                self._available[policy.name] = {}
+                self._available[id(policy)] = {}
                 return None
             self._outcomes.append(Outcome(hook, seconds))
             available["prepared"] = ready
-        self._available[policy.name] = available
+        self._available[id(policy)] = available
         return available
 
     def _fail(self, policy: Policy, hook: Hook, failure: Failure, seconds: float) -> None:

@@ -54,7 +54,7 @@ class Decision:
     refused_by: NDArray[np.int16]
     """One number a node: the outcome that refused it, or `NOBODY`."""
     total: NDArray[np.float64] | None = None
-    """Combined score of each node, 0 to 100; ``None`` where nothing was scored."""
+    """Combined score of each node, 0 to 100; ``None`` where nobody had a score to give."""
     error: str = ""
     """Set when a policy failed whose ``failurePolicy`` is Fail: there is no answer then."""
     not_in_view: tuple[str, ...] = ()

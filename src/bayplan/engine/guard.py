@@ -18,7 +18,7 @@ CURRENT_POD: ContextVar[str] = ContextVar("bayplan_pod", default="")
 """The pod that is being judged, for log lines written inside a hook."""
 
 
-class Interrupted(BaseException):
+class Interrupted(SystemExit):
     """Thrown into a thread whose hook overran its deadline; it ends the thread, not the server."""
 
 
@@ -62,6 +62,8 @@ def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | No
     try:
         result: T | None = work()
         failure = None
+    except Interrupted:
+        raise
     except UnknownNode as error:
         result, failure = None, _failure(hook, "unknown-node", str(error), "named an unknown node")
     except BadResult as error:
@@ -96,7 +98,7 @@ def _explain(hook: Hook, error: BaseException) -> str:
 def _safe_text(error: Any) -> str:
     """An exception's own text: it is the user's code too, and may be long or broken."""
     try:
-        text = " ".join(str(error).split())
+        text = " ".join(str(error).encode(errors="replace").decode().split())
     except Exception:
         return "(its text cannot be printed)"
     return text if len(text) <= 300 else text[:299] + "…"

@@ -8,6 +8,8 @@ from bayplan.kube.quantity import INT64_MAX, amount
 
 Quantities = dict[str, str | int | float]
 
+_HUGE_PAGES = "hugepages-"
+
 
 class Resources(Struct, frozen=True):
     """``resources`` of a container, or of a whole pod."""
@@ -53,7 +55,8 @@ def pod_requests(
 
     Init containers run one after another, so the largest counts, not the sum. Those with
     ``restartPolicy: Always`` (sidecars) keep running: they count beside the containers, and beside
-    every init container that starts after them. Pod-level requests replace the sum per resource.
+    every init container that starts after them. Pod-level requests replace the sum per resource;
+    overhead comes on top.
     """
     running: dict[str, int] = {}
     for container in containers:
@@ -70,9 +73,26 @@ def pod_requests(
         _add(starting, asked)
         _raise_to(peak, starting)
     _raise_to(running, peak)
-    running |= container_requests(pod_level)
+    running |= _pod_level_requests(pod_level, running)
     _add(running, amounts(overhead))
     return running
+
+
+def _pod_level_requests(resources: Resources | None, containers: Mapping[str, int]) -> dict[str, int]:
+    """What ``spec.resources`` asks for, where Kubernetes knows pod-level resources.
+
+    A limit without a request asks for the limit only where no container asks for anything; huge
+    pages cannot be overcommitted, so their limit always counts. The API server defaults it so.
+    """
+    if resources is None:
+        return {}
+    limits = {
+        resource: value
+        for resource, value in amounts(resources.limits).items()
+        if resource not in containers or resource.startswith(_HUGE_PAGES)
+    }
+    asked = limits | amounts(resources.requests)
+    return {r: value for r, value in asked.items() if r in ("cpu", "memory") or r.startswith(_HUGE_PAGES)}
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:

@@ -1,6 +1,11 @@
 """Taints on nodes, tolerations on pods, and whether one covers the other."""
 
+import re
+
 from msgspec import Struct
+
+# What Go's ParseInt takes; Python's int() would also read "1_000", which is a valid taint value.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class Taint(Struct, frozen=True):
@@ -35,8 +40,7 @@ class Toleration(Struct, frozen=True, rename="camel"):
 
 
 def _compares(operator: str, wanted: str | None, value: str | None) -> bool:
-    try:
-        left, right = int(value or ""), int(wanted or "")
-    except ValueError:
+    if not (_INTEGER.fullmatch(value or "") and _INTEGER.fullmatch(wanted or "")):
         return False
+    left, right = int(value or ""), int(wanted or "")
     return left < right if operator == "Lt" else left > right

@@ -1,6 +1,7 @@
 """YAML read the way Kubernetes means it: strict, no dates, and every value knows its line.
 
 ``sigs.k8s.io/yaml`` turns YAML into JSON, so a timestamp is a string; duplicate keys are refused.
+A key beside a merge (``<<``) wins over what is merged.
 """
 
 import difflib
@@ -14,6 +15,9 @@ Path = tuple[str | int, ...]
 
 # Aliases can blow a short text up to any size ("billion laughs"); no honest file comes near this.
 _VALUES_LIMIT = 20_000_000
+# libyaml's composer recurses in C without a guard: a file of brackets would end the process.
+_DEPTH_LIMIT = 200
+_MERGE = "<<"
 
 
 class YamlError(ValueError):
@@ -23,11 +27,33 @@ class YamlError(ValueError):
 class _Loader(yaml.CSafeLoader):
     """Resolves scalars to what JSON has, so that a date stays the string it was written as."""
 
+    _depth = 0
 
+    def descend_resolver(self, *_: Any) -> None:
+        """Called by the composer on its way into every node; the only place to count them."""
+        self._depth += 1
+        if self._depth > _DEPTH_LIMIT:
+            raise RecursionError
+
+    def ascend_resolver(self) -> None:
+        """Called by the composer on its way out."""
+        self._depth -= 1
+
+
+_TAG = "tag:yaml.org,2002:"
+_NOT_IN_JSON = {f"{_TAG}timestamp", f"{_TAG}merge", f"{_TAG}value"}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, regexp) for tag, regexp in resolvers if tag not in _NOT_IN_JSON]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+def _as_written(loader: _Loader, node: Any) -> Any:
+    return loader.construct_scalar(node)
+
+
+_Loader.add_constructor(f"{_TAG}timestamp", _as_written)
+_Loader.add_constructor(f"{_TAG}binary", _as_written)
 
 
 @dataclass(frozen=True)
@@ -100,11 +126,12 @@ class _Builder:
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         values: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             key = self._key(key_node)
-            if key == "<<" and isinstance(value_node, yaml.MappingNode):
-                values = self._mapping(value_node, path) | values
+            if key == _MERGE:
+                merged = self._merged(value_node, path) | merged
                 continue
             if key in values:
                 raise YamlError(
@@ -113,7 +140,17 @@ class _Builder:
                 )
             values[key] = self.build(value_node, (*path, key))
             self._lines[(*path, key)] = line
-        return values
+        return merged | values
+
+    def _merged(self, node: Any, path: Path) -> dict[str, Any]:
+        """The mapping, or the list of mappings with the first one strongest, that is merged in."""
+        merged: dict[str, Any] = {}
+        for number, part in enumerate(node.value if isinstance(node, yaml.SequenceNode) else [node]):
+            if not isinstance(part, yaml.MappingNode):
+                line = part.start_mark.line + 1
+                raise YamlError(f"{self._source}:{line}: only a mapping can be merged with <<")
+            merged = self._mapping(part, (*path, _MERGE, number)) | merged
+        return merged
 
     def _key(self, node: Any) -> str:
         value = self._scalar(node) if isinstance(node, yaml.ScalarNode) else None
@@ -123,8 +160,14 @@ class _Builder:
         return value
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
+        if ":" in node.value and node.tag in (f"{_TAG}int", f"{_TAG}float"):
+            # To YAML 1.1 12:30 is a number to the base of 60; to Go and to people it is a text.
+            return node.value
+        line = node.start_mark.line + 1
         try:
             return self._scalars.construct_object(node)
         except yaml.constructor.ConstructorError as error:
-            line = node.start_mark.line + 1
             raise YamlError(f"{self._source}:{line}: tag {node.tag!r} is not allowed") from error
+        except (ValueError, LookupError) as error:
+            kind = node.tag.removeprefix(_TAG)
+            raise YamlError(f"{self._source}:{line}: {node.value[:60]!r} is no {kind}") from error

@@ -21,6 +21,7 @@ _KNOWN: dict[str, frozenset[str]] = {
     "score": _ABOUT_NODES,
     "protect": frozenset({"pod", "victim", "args", "cluster", "now"}),
 }
+_NOT_PLAIN = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 HOOK = "__bayplan_hook__"
 POLICY = "__bayplan_policy__"
 
@@ -169,7 +170,7 @@ def _decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F
 def _parameters(function: Callable[..., Any], kind: Kind) -> tuple[str, ...]:
     """The names that the function wants, checked: a typo is found when the file is loaded."""
     at = f"{where(function)} {function.__name__}"
-    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+    if any(is_kind(function) for is_kind in _NOT_PLAIN):
         raise PolicyError(f"{at}: a hook is a plain function; it may neither be async nor yield")
     wanted = []
     for name, parameter in inspect.signature(function).parameters.items():

@@ -40,8 +40,7 @@ def scores(hook: Hook, available: dict[str, Any]) -> Score:
         return Score(np.array(values, dtype=np.float64))
     result = hook.call(available)
     given = result if isinstance(result, Score) else Score(_by_row(hook, result, nodes))
-    given.scores = _numbers(hook, given.scores, nodes)
-    return given
+    return given.over(_numbers(hook, given.scores, nodes))
 
 
 def protects(hook: Hook, available: dict[str, Any]) -> bool:
@@ -87,6 +86,8 @@ def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
         if codes.ndim == 0:
             codes = np.full(count, codes, dtype=np.int16)
         _check_shape(hook, codes, count)
+        if ((codes < 0) | (codes > len(result.reasons))).any():
+            raise BadResult(f"{hook.title}: the Verdict has a code without a reason; use Reason.where(...)")
         return Verdict(codes, result.reasons, result.values)
     if isinstance(result, Mapping):
         _check_names(hook, result, nodes)

@@ -12,8 +12,9 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from bayplan.kube.yaml import suggest
@@ -38,12 +39,7 @@ class Definition:
     @property
     def schema(self) -> type[Args] | None:
         """The class of its arguments, or ``None`` where it takes none."""
-        takers = (
-            [vars(self.cls).get("__init__", self.cls)]
-            if self.cls
-            else [function for _, function in self.functions]
-        )
-        found = {schema for taker in takers if (schema := _args_schema(taker)) is not None}
+        found = {schema for taker in self._takers() if (schema := _args_schema(taker)) is not None}
         if len(found) > 1:
             names = " and ".join(sorted(schema.__name__ for schema in found))
             raise PolicyError(
@@ -72,6 +68,13 @@ class Definition:
             pairs = [(n, getattr(instance, n), spec) for n, spec in specs.items()]
         hooks = tuple(Hook(title, n, spec, function, settings) for n, function, spec in pairs)
         return Policy(title, hooks, weight, scope, failure_policy, self.columns)
+
+    def _takers(self) -> list[Callable[..., Any]]:
+        """The functions that may ask for ``args``: every hook, and ``__init__`` of a class."""
+        if self.cls is None:
+            return [function for _, function in self.functions]
+        methods = [getattr(self.cls, name) for name in ("__init__", *class_hooks(self.cls))]
+        return [method for method in methods if inspect.isfunction(method)]
 
     def _settings(self, args: dict[str, Any] | None) -> Args | None:
         schema = self.schema
@@ -143,14 +146,27 @@ def _import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name and not name.startswith(error.name):
+        if error.name and not f"{name}.".startswith(f"{error.name}."):
             raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
         raise PolicyError(
             f"no policy {name!r}: want a file (policy.py), a file and a name (policy.py:Name)"
             " or an importable module (package.module:Class)"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+class _Fresh(SourceFileLoader):
+    """Compiles the file as it is now: cached bytecode can be as old as a second and not tell.
+
+    Nothing is written beside the file either, which is often a read-only ConfigMap.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the file."""
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -158,24 +174,26 @@ def _import_file(path: Path) -> ModuleType:
         raise PolicyError(f"{path}: no such file; `bayplan init` writes a first policy")
     # A name of its own each time: a file loaded again must not meet its older self.
     name = f"bayplan_policy_{path.stem.replace('-', '_')}_{next(_loads)}"
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
-    if spec is None or spec.loader is None:
+    target = path.resolve()
+    loader = _Fresh(name, str(target))
+    spec = importlib.util.spec_from_file_location(name, target, loader=loader)
+    if spec is None:
         raise PolicyError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     # Policies may import the files beside them; last in the path, so that they shadow nothing.
-    folder = str(path.resolve().parent)
+    folder = str(target.parent)
     if folder not in sys.path:
         sys.path.append(folder)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except PolicyError:
         sys.modules.pop(name, None)
         raise
     except SyntaxError as error:
         sys.modules.pop(name, None)
         raise PolicyError(f"{path}:{error.lineno}: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         raise PolicyError(f"{_line_in(path, error)}: {type(error).__name__}: {error}") from error
     return module

@@ -30,7 +30,8 @@ class Reason:
     """What could change the verdict: ``pods``, ``nodes``, ``source:NAME``."""
 
     def __post_init__(self) -> None:
-        text = " ".join(self.text.split())
+        # Half a surrogate pair is text to Python and none to JSON.
+        text = " ".join(self.text.encode(errors="replace").decode().split())
         if not text:
             raise ValueError("a Reason needs a text: it is what people read in the pod's event")
         if len(text) > REASON_LENGTH:
@@ -111,6 +112,10 @@ class Score:
         self.detail = detail
         self._values = values
 
+    def over(self, scores: NDArray[np.float64]) -> "Score":
+        """The same detail behind other numbers; a hook may keep and return one Score for ever."""
+        return Score(scores, detail=self.detail, **self._values)
+
     def explain(self, row: int) -> str:
         """The detail with the numbers of that node."""
         return fill(self.detail, self._values, row) if self.detail else ""
@@ -121,11 +126,12 @@ def fill(detail: str, values: Mapping[str, Any], row: int) -> str:
 
     An explanation must never be what breaks a decision.
     """
-    here = {}
-    for name, value in values.items():
-        column = hasattr(value, "__getitem__") and not isinstance(value, str | Mapping)
-        here[name] = value[row] if column and np.ndim(getattr(value, "codes", value)) else value
     try:
-        return detail.format(**here)
-    except (KeyError, IndexError, ValueError, TypeError, AttributeError):
+        return detail.format(**{name: _of_row(value, row) for name, value in values.items()})
+    except Exception:
         return detail
+
+
+def _of_row(value: Any, row: int) -> Any:
+    column = hasattr(value, "__getitem__") and not isinstance(value, str | Mapping)
+    return value[row] if column and np.ndim(getattr(value, "codes", value)) else value

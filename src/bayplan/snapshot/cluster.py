@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.kube.node import NodeObject
-from bayplan.kube.pod import Pod
+from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.kube.quantity import INT64_MAX, QuantityError
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
 
@@ -57,8 +58,8 @@ class Snapshot:
 
     @cached_property
     def pods_by_uid(self) -> dict[str, Pod]:
-        """Pods by UID; empty where pods are not known."""
-        return {pod.uid: pod for pod in self._pods or ()}
+        """Pods by UID, those that have one; empty where pods are not known."""
+        return {pod.uid: pod for pod in self._pods or () if pod.uid}
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """The pods placed on a node."""
@@ -72,7 +73,15 @@ class Snapshot:
 
     def with_nodes(self, objects: list[NodeObject]) -> "Snapshot":
         """These nodes, as a request carried them, with the pods that this snapshot knows."""
-        return Snapshot.build(objects, self._pods)
+        fresh = Snapshot.build(objects, None)
+        if self._pods is None:
+            return fresh
+        rows = self.find(fresh.nodes.names).tolist()
+        load = Load(
+            [NO_REQUESTS if row == UNKNOWN_ROW else self.nodes.requested(row) for row in rows],
+            [() if row == UNKNOWN_ROW else self.nodes.pods(row) for row in rows],
+        )
+        return Snapshot(fresh.nodes.with_load(load), self._pods)
 
     def without(self, uids: Collection[str]) -> "Snapshot":
         """The cluster once these pods are gone."""
@@ -80,24 +89,26 @@ class Snapshot:
         return self._changed(gone=gone, arrived=[])
 
     def placed(self, pod: Pod, node: str) -> "Snapshot":
-        """The cluster with this pod on that node."""
-        return self._changed(gone=[], arrived=[(pod, node)])
+        """The cluster with this pod on that node, and nowhere else."""
+        before = [known] if (known := self.pods_by_uid.get(pod.uid)) else []
+        spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
+        return self._changed(gone=before, arrived=[msgspec.structs.replace(pod, spec=spec)])
 
-    def _changed(self, *, gone: list[Pod], arrived: list[tuple[Pod, str]]) -> "Snapshot":
+    def _changed(self, *, gone: list[Pod], arrived: list[Pod]) -> "Snapshot":
         rows = self.rows
         requests = [self.nodes.requested(row) for row in range(len(self.nodes))]
         pods = [self.nodes.pods(row) for row in range(len(self.nodes))]
         gone_uids = {pod.uid for pod in gone}
         touched = {rows[pod.node_name] for pod in gone if pod.node_name in rows}
-        for pod, name in arrived:
-            pods[rows[name]] += (pod,)
-            touched.add(rows[name])
         for row in touched:
             pods[row] = tuple(pod for pod in pods[row] if pod.uid not in gone_uids)
+        for pod in arrived:
+            pods[rows[pod.node_name]] += (pod,)
+            touched.add(rows[pod.node_name])
+        for row in touched:
             requests[row] = _requests(pods[row])
         remaining = [pod for pod in self.pods if pod.uid not in gone_uids]
-        remaining += [pod for pod, _ in arrived]
-        return Snapshot(self.nodes.with_load(Load(requests, pods)), remaining)
+        return Snapshot(self.nodes.with_load(Load(requests, pods)), remaining + arrived)
 
 
 def _load(rows: Mapping[str, int], pods: Iterable[Pod]) -> Load:

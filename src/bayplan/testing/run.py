@@ -56,7 +56,7 @@ def run_policy(
     survivors = cluster.nodes.take(cluster.find(filtered.passed_names), filtered.passed_names)
     scored = score_nodes(policies, Question(pod, survivors, cluster, question.now))
     refusals = [r for row in range(len(cluster.nodes)) if (r := filtered.refusal(row))]
-    totals = scored.total.tolist() if scored.total is not None else []
+    totals = [0.0] * len(survivors) if scored.total is None else scored.total.tolist()
     failures = [*filtered.failures, *scored.failures]
     return Result(
         passed=filtered.passed_names,

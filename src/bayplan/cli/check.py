@@ -1,0 +1,27 @@
+"""``bayplan check``: find mistakes before kube-scheduler does."""
+
+from typing import Any
+
+import click
+
+from bayplan.cli.options import cluster_options, output_option, policy_options
+
+
+@click.command()
+@policy_options
+@cluster_options
+@output_option
+def command(policies: tuple[str, ...], output: str, **flags: Any) -> None:
+    """Validate policies and configuration, and dry-run every hook on 0, 1 and 3 nodes.
+
+    Exits 0 when all is well and 1 when something is wrong, so it fits into CI and pre-commit.
+    """
+    from bayplan.cli.failing import explained
+    from bayplan.cli.render import show_check
+    from bayplan.config.check import check
+    from bayplan.config.flags import Flags
+
+    with explained():
+        report = check(policies, Flags(**flags))
+    show_check(report, output=output)
+    raise SystemExit(1 if report.problems else 0)

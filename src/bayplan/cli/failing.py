@@ -1,0 +1,22 @@
+"""Errors that a person can act on, shown as one line; everything else keeps its traceback."""
+
+import contextlib
+from collections.abc import Iterator
+
+import click
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turn the errors that Bayplan raises on purpose into ``Error: ...`` and exit code 1."""
+    from bayplan.client.errors import ApiError, ConnectError
+    from bayplan.config.load import ConfigError
+    from bayplan.ops.tls import TlsError
+    from bayplan.policy.hooks import PolicyError
+    from bayplan.runtimes.extender.serve import ListenError
+    from bayplan.snapshot.files import SnapshotError
+
+    try:
+        yield
+    except (ApiError, ConnectError, ConfigError, ListenError, PolicyError, SnapshotError, TlsError) as error:
+        raise click.ClickException(str(error)) from error

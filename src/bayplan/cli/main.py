@@ -1,0 +1,59 @@
+"""``bayplan``: the list of commands, and how errors reach the terminal."""
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from bayplan import __version__
+
+_COMMANDS = ("demo", "init", "check", "serve", "columns")
+_EPILOG = """\b
+Start here:
+  bayplan demo                        see it work, no cluster needed
+  bayplan init my-policy              write a first policy, its test, its configuration
+  bayplan check --config FILE         find mistakes before kube-scheduler does
+  bayplan serve policy.py --kubeconfig ~/.kube/config
+"""
+
+
+class _Commands(click.Group):
+    """Loads a command's file when the command is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"bayplan.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        from bayplan.cli.suggestion import nearest
+
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}{nearest(args[0], _COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="bayplan")
+def commands() -> None:
+    """Kubernetes scheduling policy, in Python.
+
+    Write a policy in ten lines, serve it to kube-scheduler as an extender, and see why each pod went
+    where it went.
+    """
+
+
+def main() -> None:
+    """Run a command: exit 0 for yes, 1 for no, 2 for misuse."""
+    try:
+        commands()
+    except BrokenPipeError:
+        # `bayplan columns | head`: the reader has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

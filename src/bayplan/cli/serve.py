@@ -1,0 +1,69 @@
+"""``bayplan serve``: answer kube-scheduler's questions with policies."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bayplan.cli.options import cluster_options, policy_options
+
+_EPILOG = """\b
+kube-scheduler reaches it through its configuration:
+  extenders:
+  - urlPrefix: http://127.0.0.1:8888
+    filterVerb: filter
+    prioritizeVerb: prioritize
+    preemptVerb: preempt      # without it, pods are evicted for nodes that we then refuse
+    bindVerb: bind            # optional
+    weight: 1
+    nodeCacheCapable: true    # names only: needs --kubeconfig or --snapshot here
+
+\b
+Examples:
+  bayplan serve policy.py                                 full nodes, no cluster needed
+  bayplan serve policy.py --kubeconfig ~/.kube/config     names only
+  bayplan serve --config bayplan.yaml --observe           change nothing, log what would be said
+"""
+
+
+@click.command(epilog=_EPILOG)
+@policy_options
+@click.option("--listen", metavar="HOST:PORT", help="Where kube-scheduler calls.  [127.0.0.1:8888]")
+@click.option("--ops-listen", metavar="HOST:PORT", help="Health and metrics.  [127.0.0.1:8889]")
+@click.option("--path", metavar="PATH", help="What the verbs are under: the path of urlPrefix.  [/]")
+@cluster_options
+@click.option(
+    "--observe", is_flag=True, default=None, help="Change nothing; record what would have been said."
+)
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Serve HTTPS with this certificate."
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key.")
+@click.option(
+    "--tls-client-ca",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Let in only callers with a certificate of this CA.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="How much to log.",
+)
+@click.option("--log-json", is_flag=True, help="One JSON object a line.")
+def command(policies: tuple[str, ...], log_level: str, *, log_json: bool, **flags: Any) -> None:
+    """Serve policies to kube-scheduler as a scheduler extender.
+
+    POLICY.py is a file with decorated functions; `bayplan init` writes a first one. Flags win over the
+    configuration file.
+    """
+    from bayplan.cli.failing import explained
+    from bayplan.config.flags import Flags
+    from bayplan.ops.logs import set_up_logging
+    from bayplan.runtimes.extender.run import serve_forever
+
+    set_up_logging(level=log_level.upper(), json=log_json)
+    with explained():
+        serve_forever(policies, Flags(**flags))

@@ -1,0 +1,73 @@
+"""Binding a pod to a node, so that doing it twice is doing it once.
+
+The pod's UID goes along as a precondition: a pod that was deleted and made anew under the same name
+is another pod. A reply that was lost may have worked, so the same request is sent again, and a
+conflict is looked into before it is called an error.
+"""
+
+import asyncio
+import time
+from urllib.parse import quote
+
+from bayplan.client.errors import ApiError, ConnectError
+from bayplan.client.rest import ApiClient
+
+_RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0)
+
+
+class BindRefused(Exception):
+    """The pod was not bound to that node; the text says why."""
+
+
+async def bind_pod(
+    client: ApiClient, *, namespace: str, name: str, uid: str, node: str, timeout_seconds: float = 4.0
+) -> None:
+    """Bind the pod; returns when it is bound to ``node``, whoever did it; else `BindRefused`."""
+    deadline = time.monotonic() + timeout_seconds
+    path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(name)}/binding"
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+    doing = f"binding {namespace}/{name} to {node}"
+    for pause in (*_RETRY_SECONDS, None):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        try:
+            await client.request("POST", path, doing=doing, body=binding, timeout_seconds=left)
+            return
+        except ApiError as error:
+            if error.status == 409:
+                await _settle_conflict(
+                    client, namespace=namespace, name=name, uid=uid, node=node, error=error
+                )
+                return
+            if error.status < 500 and error.status != 429:
+                raise BindRefused(str(error)) from error
+            problem: Exception = error
+        except ConnectError as error:
+            problem = error
+        if pause is None or time.monotonic() + pause >= deadline:
+            raise BindRefused(f"{problem}; the outcome is unknown, kube-scheduler may try again")
+        await asyncio.sleep(pause)
+    raise BindRefused(f"{doing}: no answer in {timeout_seconds:.0f} s; kube-scheduler may try again")
+
+
+async def _settle_conflict(
+    client: ApiClient, *, namespace: str, name: str, uid: str, node: str, error: ApiError
+) -> None:
+    """409 is also what an earlier try of ours gets that had worked."""
+    try:
+        pod = await client.pod(namespace, name)
+    except (ApiError, ConnectError) as unreadable:
+        raise BindRefused(f"{error}; reading it back failed: {unreadable}") from error
+    if pod.uid != uid:
+        raise BindRefused(f"pod {namespace}/{name} is another one now: UID {pod.uid}, asked for {uid}")
+    if pod.node_name == node:
+        return
+    if pod.node_name:
+        raise BindRefused(f"pod {namespace}/{name} is already bound to {pod.node_name}")
+    raise BindRefused(str(error))

@@ -1,0 +1,178 @@
+"""How to reach the API server: from a kubeconfig, or from inside a pod."""
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from bayplan.client.errors import ConnectError
+from bayplan.kube.yaml import YamlError, read_documents, suggest
+
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class _Cluster(Struct, rename="kebab"):
+    server: str
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+
+
+class _User(Struct, rename="kebab"):
+    token: str = ""
+    token_file: str = field(name="tokenFile", default="")
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    exec: dict[str, object] | None = None
+
+
+class _Context(Struct):
+    cluster: str
+    user: str = ""
+
+
+class _NamedCluster(Struct):
+    name: str
+    cluster: _Cluster
+
+
+class _NamedUser(Struct):
+    name: str
+    user: _User
+
+
+class _NamedContext(Struct):
+    name: str
+    context: _Context
+
+
+class _Kubeconfig(Struct, rename="kebab"):
+    clusters: list[_NamedCluster] = []
+    users: list[_NamedUser] = []
+    contexts: list[_NamedContext] = []
+    current_context: str = ""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Everything a request to the API server needs."""
+
+    server: str
+    tls: ssl.SSLContext | None
+    token: str = ""
+    token_file: Path | None = None
+    server_name: str | None = None
+
+    def bearer(self) -> str:
+        """The token to send, or ``""``; a file is read each time, since Kubernetes replaces it."""
+        if self.token_file is None:
+            return self.token
+        try:
+            return self.token_file.read_text().strip()
+        except OSError as error:
+            raise ConnectError(f"{self.token_file}: {error.strerror or error}") from error
+
+
+def default_kubeconfig() -> Path:
+    """``$KUBECONFIG``, or ``~/.kube/config``, as kubectl looks for it."""
+    paths = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    return Path(paths[0]) if paths else Path.home() / ".kube" / "config"
+
+
+def from_kubeconfig(path: Path, *, context: str = "") -> Connection:
+    """The connection that a kubeconfig describes."""
+    try:
+        documents = list(read_documents(path.read_bytes(), source=str(path)))
+        config = msgspec.convert(documents[0].data if documents else {}, _Kubeconfig)
+    except OSError as error:
+        raise ConnectError(f"kubeconfig {path}: {error.strerror or error}") from error
+    except (YamlError, msgspec.ValidationError) as error:
+        raise ConnectError(f"kubeconfig {path}: {error}") from error
+    wanted = context or config.current_context
+    chosen = _pick("context", wanted, {c.name: c.context for c in config.contexts}, path)
+    cluster = _pick("cluster", chosen.cluster, {c.name: c.cluster for c in config.clusters}, path)
+    users = {u.name: u.user for u in config.users}
+    user = _pick("user", chosen.user, users, path) if chosen.user else _User()
+    if user.exec is not None:
+        raise ConnectError(
+            f"kubeconfig {path}: user {chosen.user!r} logs in through a program (exec), which is not"
+            " supported; use a token or a client certificate, such as a service account's"
+        )
+    folder = path.resolve().parent
+    return Connection(
+        server=cluster.server.rstrip("/"),
+        tls=_tls(cluster, user, folder) if cluster.server.startswith("https:") else None,
+        token=user.token,
+        token_file=folder / user.token_file if user.token_file and not user.token else None,
+        server_name=cluster.tls_server_name or None,
+    )
+
+
+def in_cluster() -> Connection:
+    """The connection of a pod, from its service account."""
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        raise ConnectError("not in a cluster: KUBERNETES_SERVICE_HOST is not set; use --kubeconfig")
+    try:
+        tls = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
+    except OSError as error:
+        raise ConnectError(f"{_SERVICE_ACCOUNT / 'ca.crt'}: {error.strerror or error}") from error
+    bracketed = f"[{host}]" if ":" in host else host
+    return Connection(f"https://{bracketed}:{port}", tls, token_file=_SERVICE_ACCOUNT / "token")
+
+
+N = TypeVar("N")
+
+
+def _pick(what: str, name: str, known: dict[str, N], path: Path) -> N:
+    if not name:
+        raise ConnectError(f"kubeconfig {path}: no current-context; give one with --context")
+    if name not in known:
+        raise ConnectError(f"kubeconfig {path}: no {what} {name!r}{suggest(name, known)}")
+    return known[name]
+
+
+def _tls(cluster: _Cluster, user: _User, folder: Path) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context()
+        if cluster.certificate_authority_data:
+            context = ssl.create_default_context(cadata=_decoded(cluster.certificate_authority_data))
+        elif cluster.certificate_authority:
+            context = ssl.create_default_context(cafile=str(folder / cluster.certificate_authority))
+        if cluster.insecure_skip_tls_verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        _load_client_certificate(context, user, folder)
+    except (OSError, ValueError) as error:
+        raise ConnectError(f"kubeconfig: a certificate or key cannot be read: {error}") from error
+    return context
+
+
+def _load_client_certificate(context: ssl.SSLContext, user: _User, folder: Path) -> None:
+    if user.client_certificate:
+        context.load_cert_chain(folder / user.client_certificate, folder / user.client_key)
+    elif user.client_certificate_data:
+        # Python loads key pairs from files only; these two exist for a moment, for us alone.
+        with tempfile.TemporaryDirectory() as scratch:
+            cert, key = Path(scratch, "cert.pem"), Path(scratch, "key.pem")
+            key.touch(mode=0o600)
+            cert.write_text(_decoded(user.client_certificate_data))
+            key.write_text(_decoded(user.client_key_data))
+            context.load_cert_chain(cert, key)
+
+
+def _decoded(data: str) -> str:
+    try:
+        return base64.b64decode(data, validate=False).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"not base64 of a PEM file: {error}") from error

@@ -1,0 +1,21 @@
+"""What can go wrong between us and the API server, in words that say what to do."""
+
+
+class ConnectError(Exception):
+    """There is no usable way to the API server: kubeconfig, certificate or network."""
+
+
+class ApiError(Exception):
+    """The API server answered, and the answer was no."""
+
+    def __init__(self, status: int, message: str, *, doing: str) -> None:
+        hint = _HINTS.get(status, "")
+        super().__init__(f"{doing}: the API server said {status}: {message}{hint}")
+        self.status = status
+        self.message = message
+
+
+_HINTS = {
+    401: "; the token or certificate in the kubeconfig is not accepted",
+    403: "; the user lacks a right: see docs/how-to/connect.md for the RBAC rules",
+}

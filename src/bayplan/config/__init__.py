@@ -1,0 +1,1 @@
+"""The file that users write: its schema, how it is read, and how it becomes policies."""

@@ -1,0 +1,84 @@
+"""From the configuration to policies that are ready to run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from bayplan.config.load import ConfigError, explain
+from bayplan.config.v1 import BayplanConfiguration, PolicyEntry
+from bayplan.kube.yaml import Document
+from bayplan.policy.hooks import PolicyError
+from bayplan.policy.load import load
+from bayplan.policy.registry import Policy
+
+
+def assemble(config: BayplanConfiguration, document: Document) -> list[Policy]:
+    """The policies that a configuration names, in its order."""
+    base = Path(document.source).parent
+    policies: list[Policy] = []
+    for number, entry in enumerate(config.policies):
+        path = ("policies", number)
+        try:
+            policies += _make(entry, base)
+        except PolicyError as error:
+            raise ConfigError(f"{document.source}:{document.line(path)}: {error}") from error
+        except _BadArgs as error:
+            raise explain(error.error, document, error.schema, base=(*path, "args")) from error.error
+    _check_names(policies)
+    return policies
+
+
+def from_files(uses: Sequence[str]) -> list[Policy]:
+    """The policies of files given on the command line, with their default arguments."""
+    policies: list[Policy] = []
+    for use in uses:
+        for definition in load(use):
+            try:
+                policies.append(definition.make())
+            except msgspec.ValidationError as error:
+                raise PolicyError(
+                    f"{use}: {definition.name} needs arguments: {error}; give them in a file, --config"
+                ) from error
+    _check_names(policies)
+    return policies
+
+
+class _BadArgs(Exception):
+    def __init__(self, error: msgspec.ValidationError, schema: type | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.schema = schema
+
+
+def _make(entry: PolicyEntry, base: Path) -> list[Policy]:
+    found = load(entry.use, base=base)
+    if len(found) > 1 and (entry.args or entry.name):
+        names = ", ".join(f"{entry.use}:{definition.name}" for definition in found if definition.cls)
+        raise PolicyError(f"{entry.use} has {len(found)} policies; name one, such as {names}")
+    made = []
+    for definition in found:
+        try:
+            made.append(
+                definition.make(
+                    name=entry.name,
+                    args=entry.args,
+                    weight=entry.weight,
+                    scope=entry.for_,
+                    failure_policy=entry.failure_policy,
+                )
+            )
+        except msgspec.ValidationError as error:
+            raise _BadArgs(error, definition.schema) from error
+    return made
+
+
+def _check_names(policies: Sequence[Policy]) -> None:
+    """Metrics and messages go by name, so each name is given once."""
+    seen: set[str] = set()
+    for policy in policies:
+        if policy.name in seen:
+            raise ConfigError(
+                f"two policies are called {policy.name!r}; give one of them a `name` of its own"
+            )
+        seen.add(policy.name)

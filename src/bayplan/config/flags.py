@@ -1,0 +1,100 @@
+"""What was said on the command line, laid over the file: flags win."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bayplan.config.assemble import assemble, from_files
+from bayplan.config.load import ConfigError, load_config
+from bayplan.config.v1 import BayplanConfiguration, ClusterSection, ExtenderSection, TlsSection
+from bayplan.policy.registry import Policy
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Options of a command; ``None`` where they were not given."""
+
+    config: Path | None = None
+    listen: str | None = None
+    ops_listen: str | None = None
+    path: str | None = None
+    observe: bool | None = None
+    kubeconfig: Path | None = None
+    context: str | None = None
+    in_cluster: bool | None = None
+    snapshot: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A configuration that is complete, its policies, and the folder that its paths start from."""
+
+    config: BayplanConfiguration
+    policies: list[Policy]
+    base: Path
+
+
+def load_all(files: Sequence[str], flags: Flags) -> Loaded:
+    """Policies from files or from a configuration, and everything else, with the flags on top."""
+    if files and flags.config:
+        raise ConfigError("give policy files or --config, not both: the configuration names its policies")
+    if flags.config is None:
+        config = BayplanConfiguration(api_version="bayplan.dev/v1", kind="BayplanConfiguration")
+        return Loaded(_over(config, flags), from_files(files), Path())
+    config, document = load_config(flags.config)
+    return Loaded(_over(config, flags), assemble(config, document), flags.config.parent)
+
+
+def _over(config: BayplanConfiguration, flags: Flags) -> BayplanConfiguration:
+    return msgspec.structs.replace(
+        config, cluster=_cluster(config.cluster, flags), extender=_extender(config.extender, flags)
+    )
+
+
+def _cluster(section: ClusterSection, flags: Flags) -> ClusterSection:
+    given = [name for name in ("kubeconfig", "in_cluster", "snapshot") if getattr(flags, name)]
+    if len(given) > 1:
+        names = " and ".join("--" + name.replace("_", "-") for name in given)
+        raise ConfigError(f"{names} each say where the cluster is: give one of them")
+    if flags.kubeconfig:
+        section = msgspec.structs.replace(
+            section, source="kubeconfig", kubeconfig=str(flags.kubeconfig.absolute())
+        )
+    if flags.in_cluster:
+        section = msgspec.structs.replace(section, source="in-cluster")
+    if flags.snapshot:
+        section = msgspec.structs.replace(section, source="snapshot", snapshot=str(flags.snapshot.absolute()))
+    if flags.context:
+        section = msgspec.structs.replace(section, context=flags.context)
+    return section
+
+
+def _extender(section: ExtenderSection, flags: Flags) -> ExtenderSection:
+    changes: dict[str, object] = {
+        name: value
+        for name in ("listen", "ops_listen", "path", "observe")
+        if (value := getattr(flags, name)) is not None
+    }
+    if flags.tls_cert or flags.tls_key or flags.tls_client_ca:
+        changes["tls"] = _tls(section.tls, flags)
+    return msgspec.structs.replace(section, **changes)
+
+
+def _tls(section: TlsSection | None, flags: Flags) -> TlsSection:
+    cert = str(flags.tls_cert.absolute()) if flags.tls_cert else section.cert_file if section else ""
+    key = str(flags.tls_key.absolute()) if flags.tls_key else section.key_file if section else ""
+    if not cert or not key:
+        raise ConfigError("TLS needs both --tls-cert and --tls-key")
+    tls = msgspec.structs.replace(
+        section or TlsSection(cert_file=cert, key_file=key), cert_file=cert, key_file=key
+    )
+    if flags.tls_client_ca:
+        # Whoever names a CA on the command line means that others are to be kept out.
+        ca = str(flags.tls_client_ca.absolute())
+        tls = msgspec.structs.replace(tls, client_ca_file=ca, require_client_cert=True)
+    return tls

@@ -1,0 +1,101 @@
+"""Reading the configuration: strict, and every error names file, line and the nearest right name."""
+
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from bayplan.config.duration import decode_duration
+from bayplan.config.v1 import BayplanConfiguration
+from bayplan.kube.yaml import Document, YamlError, read_documents, suggest
+
+T = TypeVar("T")
+
+_AT = re.compile(r" - at `\$([^`]*)`$")
+_UNKNOWN = re.compile(r"^Object contains unknown field `([^`]*)`")
+_ENUM = re.compile(r"^Invalid enum value '([^']*)'")
+_STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|\[\.\.\.\]")
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says where and what to do."""
+
+
+def load_config(path: Path) -> tuple[BayplanConfiguration, Document]:
+    """The configuration in a file, and the document that knows its lines."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}; `bayplan init` writes a first one") from error
+    return parse_config(content, source=str(path))
+
+
+def parse_config(content: bytes, *, source: str) -> tuple[BayplanConfiguration, Document]:
+    """The configuration in a text; ``source`` is how errors call it."""
+    try:
+        documents = list(read_documents(content, source=source))
+    except YamlError as error:
+        raise ConfigError(str(error)) from error
+    if len(documents) != 1:
+        raise ConfigError(f"{source}: want one YAML document, found {len(documents)}")
+    return convert(documents[0], BayplanConfiguration), documents[0]
+
+
+def convert(document: Document, kind: type[T]) -> T:
+    """The document as that type, or an error with its line."""
+    try:
+        return msgspec.convert(document.data, kind, dec_hook=decode_duration)
+    except msgspec.ValidationError as error:
+        raise explain(error, document, kind) from error
+
+
+def explain(
+    error: msgspec.ValidationError, document: Document, kind: Any, *, base: tuple[str | int, ...] = ()
+) -> ConfigError:
+    """The same error for people: ``file.yaml:12: policies[0].wieght: unknown key; did you mean ...``."""
+    text = str(error)
+    at = _AT.search(text)
+    steps = _path(at[1]) if at else ()
+    path = (*base, *steps)
+    message = text[: at.start()] if at else text
+    if unknown := _UNKNOWN.match(text):
+        hint = suggest(unknown[1], _names(_walk(kind, steps)))
+        return ConfigError(_where(document, (*path, unknown[1])) + f": unknown key{hint}")
+    if invalid := _ENUM.match(text):
+        allowed = getattr(_walk(kind, steps), "values", ())
+        hint = suggest(invalid[1], [str(value) for value in allowed])
+        return ConfigError(f"{_where(document, path)}: {invalid[1]!r} is not allowed{hint}")
+    return ConfigError(f"{_where(document, path)}: {message[0].lower()}{message[1:]}")
+
+
+def _where(document: Document, path: tuple[str | int, ...]) -> str:
+    dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    place = f"{document.source}:{document.line(path)}"
+    return f"{place}: {dotted}" if dotted else place
+
+
+def _path(text: str) -> tuple[str | int, ...]:
+    return tuple(int(m[2]) if m[2] else m[1] for m in _STEP.finditer(text) if m[1] or m[2])
+
+
+def _walk(kind: Any, steps: tuple[str | int, ...]) -> Any:
+    """The type at a path, to know which keys it has."""
+    info = msgspec.inspect.type_info(kind)
+    for step in steps:
+        info = _without_null(info)
+        if isinstance(info, msgspec.inspect.StructType):
+            info = next((f.type for f in info.fields if f.encode_name == step), info)
+        else:
+            info = getattr(info, "item_type", info)
+    return _without_null(info)
+
+
+def _without_null(info: Any) -> Any:
+    if isinstance(info, msgspec.inspect.UnionType):
+        return next((t for t in info.types if not isinstance(t, msgspec.inspect.NoneType)), info)
+    return info
+
+
+def _names(info: Any) -> list[str]:
+    return [field.encode_name for field in getattr(info, "fields", ())]

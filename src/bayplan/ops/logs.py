@@ -1,0 +1,66 @@
+"""Log lines: text for people, JSON for machines; inside a hook they say which pod it is about."""
+
+import logging
+import sys
+import time
+
+import msgspec
+
+from bayplan.engine.guard import CURRENT_POD
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def set_up_logging(*, level: str = "INFO", json: bool = False) -> None:
+    """Send the log to stderr, once for the whole process."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if json else _TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    # One line a request is too much at 300 pods a second; our own metrics count them.
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+
+
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        pod = CURRENT_POD.get()
+        line = f"{stamp}Z {record.levelname:<7} {record.getMessage()}{f' pod={pod}' if pod else ''}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": record.created,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if pod := CURRENT_POD.get():
+            line["pod"] = pod
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return _ENCODER.encode(line).decode()
+
+
+class Sparingly:
+    """Lets a message through once in a while, and says how many it held back."""
+
+    def __init__(self, *, every_seconds: float = 10.0) -> None:
+        self._every = every_seconds
+        self._last: dict[str, float] = {}
+        self._held: dict[str, int] = {}
+
+    def warn(self, log: logging.Logger, key: str, message: str) -> None:
+        """Log ``message`` unless one with the same key went out just now."""
+        now = time.monotonic()
+        if now - self._last.get(key, -self._every) < self._every:
+            self._held[key] = self._held.get(key, 0) + 1
+            return
+        if len(self._last) > 1000:
+            self._last.clear()
+        held = self._held.pop(key, 0)
+        self._last[key] = now
+        log.warning("%s%s", message, f" (and {held} times more)" if held else "")

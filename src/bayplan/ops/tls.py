@@ -1,0 +1,88 @@
+"""Certificates of the server, and who may call it. Files are read anew when they change."""
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class TlsError(Exception):
+    """The certificates cannot be used; the text says which and why."""
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """Where the certificates are, and what is asked of callers."""
+
+    cert_file: Path
+    key_file: Path
+    client_ca_file: Path | None = None
+    require_client_cert: bool = False
+    allowed_names: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if (self.require_client_cert or self.allowed_names) and self.client_ca_file is None:
+            raise TlsError(
+                "client authentication is asked for without a CA: set clientCAFile,"
+                " or take away requireClientCert and allowedNames"
+            )
+
+    def fingerprint(self) -> tuple[bytes | None, ...]:
+        """The contents of all files: another value means that something was replaced.
+
+        Contents, since a Secret's files are swapped by a link and may keep their times.
+        """
+        return tuple(_content(path) for path in self._paths)
+
+    def context(self) -> ssl.SSLContext:
+        """A server context from the files as they are now."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # kube-scheduler would otherwise choose HTTP/2, which this server does not speak.
+        context.set_alpn_protocols(["http/1.1"])
+        try:
+            context.load_cert_chain(self.cert_file, self.key_file)
+        except (OSError, ValueError) as error:
+            raise TlsError(
+                f"certificate {self.cert_file} with key {self.key_file}: {_plain(error)}"
+            ) from error
+        if self.client_ca_file is not None:
+            try:
+                context.load_verify_locations(cafile=self.client_ca_file)
+            except (OSError, ValueError) as error:
+                raise TlsError(f"client CA {self.client_ca_file}: {_plain(error)}") from error
+            wanted = self.require_client_cert or self.allowed_names
+            context.verify_mode = ssl.CERT_REQUIRED if wanted else ssl.CERT_OPTIONAL
+        return context
+
+    def admits(self, peer_certificate: dict[str, Any] | None) -> str:
+        """``""`` for a caller that is let in, else why not. The CA was checked in the handshake."""
+        if not self.allowed_names:
+            return ""
+        names = certificate_names(peer_certificate or {})
+        if names & self.allowed_names:
+            return ""
+        shown = ", ".join(sorted(names)) or "no name"
+        return f"the caller's certificate has {shown}, which allowedNames does not list"
+
+    @property
+    def _paths(self) -> list[Path]:
+        return [p for p in (self.cert_file, self.key_file, self.client_ca_file) if p is not None]
+
+
+def certificate_names(certificate: dict[str, Any]) -> set[str]:
+    """Common name and DNS names of a certificate as `ssl` shows it."""
+    subject = {value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"}
+    return subject | {value for key, value in certificate.get("subjectAltName", ()) if key == "DNS"}
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _plain(error: Exception) -> str:
+    reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
+    return str(reason)

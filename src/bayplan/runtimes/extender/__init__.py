@@ -1,0 +1,1 @@
+"""The extender door: the HTTP service that kube-scheduler asks."""

@@ -1,0 +1,86 @@
+"""From what was decided to what kube-scheduler is told."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from msgspec import Raw
+
+from bayplan.engine.decision import NOT_IN_VIEW, Decision
+from bayplan.engine.preempt import Candidate
+from bayplan.wire import v1
+from bayplan.wire.scale import to_wire
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The nodes of a request, in its order, and the form it wants them back in."""
+
+    names: list[str]
+    nodes: v1.NodeList | None
+    """Full nodes, where the caller has no ``nodeCacheCapable``."""
+    wants_names: bool
+
+    @property
+    def items(self) -> list[Raw]:
+        """The nodes' own bytes, in the order of ``names``."""
+        return (self.nodes.items if self.nodes else None) or []
+
+
+def pass_all(asked: Asked) -> v1.FilterResult:
+    """Every node passes, untouched."""
+    names = asked.names if asked.wants_names else None
+    nodes = None if asked.nodes is None else v1.NodeList(asked.nodes.metadata, asked.items)
+    return v1.FilterResult(nodes, names, {}, {})
+
+
+def filter_result(asked: Asked, decision: Decision, *, failed_nodes_heeded: bool) -> v1.FilterResult:
+    """Every node that was sent, in exactly one of the three lists.
+
+    Up to 1.37 kube-scheduler dry-runs preemption on FailedNodes, finds no victim (the nodes pass its
+    own filters) and errs on each attempt; there, all refusals are unresolvable.
+    """
+    failed: dict[str, str] = {}
+    unresolvable = dict.fromkeys(decision.not_in_view, NOT_IN_VIEW.text)
+    names = decision.nodes.names
+    for _, reason, rows in decision.groups():
+        refused = failed if reason.preemptible and failed_nodes_heeded else unresolvable
+        refused.update(dict.fromkeys([names[row] for row in rows.tolist()], reason.text))
+    if not failed and not unresolvable:
+        return pass_all(asked)
+    passed = [row for row, name in enumerate(asked.names) if name not in unresolvable and name not in failed]
+    nodes = None
+    if asked.nodes is not None:
+        nodes = v1.NodeList(asked.nodes.metadata, [asked.items[row] for row in passed])
+    passed_names = [asked.names[row] for row in passed] if asked.wants_names else None
+    return v1.FilterResult(nodes, passed_names, failed, unresolvable)
+
+
+def filter_error(text: str) -> v1.FilterResult:
+    """No verdict: kube-scheduler shows the text and tries the pod again."""
+    return v1.FilterResult(None, None, {}, {}, text)
+
+
+def priorities(asked: Asked, decision: Decision) -> list[v1.HostPriority]:
+    """A score for each node that was sent; 0 for those that nobody could judge."""
+    if decision.total is None:
+        return no_priorities(asked)
+    scores = dict(zip(decision.nodes.names, to_wire(decision.total.tolist()), strict=True))
+    return [v1.HostPriority(name, scores.get(name, 0)) for name in asked.names]
+
+
+def no_priorities(asked: Asked) -> list[v1.HostPriority]:
+    """No opinion about any node."""
+    return [v1.HostPriority(name, 0) for name in asked.names]
+
+
+def victims(kept: Iterable[Candidate], violations: Sequence[tuple[str, int]]) -> v1.ExtenderPreemptionResult:
+    """The candidates that are left, each with the victims that were sent for it."""
+    counts = dict(violations)
+    return v1.ExtenderPreemptionResult(
+        {
+            candidate.node: v1.MetaVictims(
+                [v1.MetaPod(uid) for uid in candidate.victims], counts.get(candidate.node, 0)
+            )
+            for candidate in kept
+        }
+    )

@@ -1,0 +1,182 @@
+"""HTTP in front of the verbs. kube-scheduler reads an answer only with status 200, so it gets that.
+
+Whatever goes wrong, the text is in the answer's ``Error`` where the verb has one, and always in the
+header ``Bayplan-Error``.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+import msgspec
+from aiohttp import web
+
+from bayplan.kube.yaml import suggest
+from bayplan.ops.health import Health
+from bayplan.ops.logs import Sparingly
+from bayplan.ops.metrics import CONTENT_TYPE, Metrics
+from bayplan.ops.tls import TlsFiles
+from bayplan.runtimes.extender import answer
+from bayplan.runtimes.extender.limits import BodyError, BodyReader, Limits
+from bayplan.runtimes.extender.verbs import Answer, Verbs
+from bayplan.runtimes.extender.workers import RequestOverrun, Workers
+from bayplan.wire import v1
+from bayplan.wire.codec import WireError, encode
+
+log = logging.getLogger(__name__)
+
+VERBS = ("filter", "prioritize", "preempt", "bind")
+
+
+class ExtenderApp:
+    """Routes requests to verbs, within limits."""
+
+    def __init__(
+        self,
+        verbs: Verbs,
+        workers: Workers,
+        *,
+        limits: Limits,
+        metrics: Metrics,
+        path: str = "/",
+        tls: TlsFiles | None = None,
+    ) -> None:
+        self.verbs = verbs
+        self.tls = tls
+        self.in_flight = 0
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self._workers = workers
+        self._limits = limits
+        self._metrics = metrics
+        self._bodies = BodyReader(limits)
+        self._warnings = Sparingly()
+        prefix = "/" + path.strip("/")
+        self._prefix = prefix if prefix.endswith("/") else prefix + "/"
+        self._routes = {self._prefix + verb: verb for verb in VERBS}
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request, whatever it is."""
+        verb = self._routes.get(request.path.rstrip("/") or "/")
+        refused = self._not_admitted(request)
+        if refused:
+            return _plain(403, refused)
+        if request.method != "POST":
+            return self._not_a_post(request, verb)
+        self.in_flight += 1
+        self.idle.clear()
+        self._metrics.in_flight.set(self.in_flight)
+        try:
+            return await self._post(request, verb)
+        finally:
+            self.in_flight -= 1
+            self._metrics.in_flight.set(self.in_flight)
+            if not self.in_flight:
+                self.idle.set()
+
+    async def _post(self, request: web.BaseRequest, verb: str | None) -> web.StreamResponse:
+        slot = self._bodies.slot(request)
+        if slot is None:
+            return await self._read_and_answer(request, verb)
+        async with slot:
+            return await self._read_and_answer(request, verb)
+
+    async def _read_and_answer(self, request: web.BaseRequest, verb: str | None) -> web.StreamResponse:
+        try:
+            body = await self._bodies.read(request)
+        except BodyError as error:
+            said = self._problem(verb, "invalid", str(error))
+            return _json(said, keep_alive=error.drained)
+        if verb is None:
+            said = self._problem(verb, "unknown-verb", self._unknown(request.path))
+            return _json(said)
+        if self.in_flight > self._limits.max_in_flight:
+            text = f"{self.in_flight} requests in flight: raise extender.limits.maxInFlight"
+            return _json(self._problem(verb, "overload", text))
+        self._metrics.size.labels(verb).observe(len(body))
+        start = time.perf_counter()
+        said = await self._say(verb, body)
+        self._metrics.duration.labels(verb).observe(time.perf_counter() - start)
+        self._metrics.requests.labels(verb, said.result).inc()
+        return _json(said)
+
+    async def _say(self, verb: str, body: bytes) -> Answer:
+        try:
+            if verb == "bind":
+                return await self.verbs.bind(body)
+            work: Callable[..., Answer] = getattr(self.verbs, verb)
+            return await self._workers.run(lambda attempt: work(body, attempt))
+        except WireError as error:
+            return self._problem(verb, "invalid", str(error), count=False)
+        except RequestOverrun as error:
+            return self._problem(verb, "error", str(error), count=False)
+        except Exception as error:
+            log.exception("%s: this is a bug in Bayplan", verb)
+            return self._problem(verb, "error", f"internal error: {type(error).__name__}", count=False)
+
+    def _problem(self, verb: str | None, result: str, text: str, *, count: bool = True) -> Answer:
+        """A valid answer of the verb that says what is wrong, as far as the verb can say it."""
+        self._warnings.warn(log, f"{verb} {result}", f"{verb or 'request'}: {text}")
+        if count:
+            self._metrics.requests.labels(verb or "unknown", result).inc()
+        empty: dict[str, bytes] = {
+            "prioritize": b"[]",
+            "preempt": encode(v1.ExtenderPreemptionResult({})),
+            "bind": encode(v1.ExtenderBindingResult(text)),
+        }
+        return Answer(empty.get(verb or "", encode(answer.filter_error(text))), result, text)
+
+    def _unknown(self, path: str) -> str:
+        hint = suggest(path.rpartition("/")[2], VERBS)
+        return f"no verb at {path!r}; verbs are under {self._prefix}{hint}"
+
+    def _not_a_post(self, request: web.BaseRequest, verb: str | None) -> web.Response:
+        if verb is None:
+            return _plain(404, self._unknown(request.path))
+        return _plain(405, f"{verb} wants POST, got {request.method}", headers={"Allow": "POST"})
+
+    def _not_admitted(self, request: web.BaseRequest) -> str:
+        if self.tls is None or request.transport is None:
+            return ""
+        return self.tls.admits(request.transport.get_extra_info("peercert"))
+
+
+class OpsApp:
+    """Health and metrics, on a port of their own."""
+
+    def __init__(self, health: Health, metrics: Metrics, *, refresh: Callable[[], None]) -> None:
+        self._health = health
+        self._metrics = metrics
+        self._refresh = refresh
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request, whatever it is."""
+        name = request.path.strip("/")
+        if request.method not in ("GET", "HEAD"):
+            return _plain(405, f"want GET, got {request.method}", headers={"Allow": "GET, HEAD"})
+        if name in ("livez", "readyz", "healthz"):
+            healthy, text = self._health.report(name, verbose="verbose" in request.query)
+            return web.Response(status=200 if healthy else 503, text=text)
+        if name == "metrics":
+            self._refresh()
+            return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+        return _plain(404, "here are /livez, /readyz, /healthz (each with ?verbose) and /metrics")
+
+
+def _json(said: Answer, *, keep_alive: bool = True) -> web.Response:
+    headers = {"Bayplan-Error": _header(said.error)} if said.error else None
+    response = web.Response(body=said.body, content_type="application/json", headers=headers)
+    if not keep_alive:
+        response.force_close()
+    return response
+
+
+def _plain(status: int, text: str, *, headers: dict[str, str] | None = None) -> web.Response:
+    body = msgspec.json.encode({"Error": text})
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+
+
+def _header(text: str) -> str:
+    """The text as a header can carry it: one line of ASCII."""
+    return " ".join(text.encode("ascii", "replace").decode().split())[:500]

@@ -1,0 +1,90 @@
+"""From the configuration to a server: addresses, certificates, where the cluster comes from."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bayplan.client.connect import Connection, default_kubeconfig, from_kubeconfig, in_cluster
+from bayplan.config.load import ConfigError
+from bayplan.config.v1 import BayplanConfiguration, ClusterSection, ExtenderSection, LimitsSection, TlsSection
+from bayplan.ops.tls import TlsFiles
+from bayplan.policy.registry import Policy
+from bayplan.runtimes.extender.limits import Limits
+from bayplan.runtimes.extender.serve import Address, Options
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.files import load_snapshot
+
+# Up to 1.37 a node in FailedNodes makes kube-scheduler's preemption err on each attempt.
+_FAILED_NODES_HEEDED_FROM = 38
+
+
+def options_from(
+    config: BayplanConfiguration, policies: Sequence[Policy], *, base: Path, version: str
+) -> Options:
+    """What the configuration asks for; paths in it are relative to ``base``."""
+    extender = config.extender
+    snapshot, connection = _cluster(config.cluster, base)
+    return Options(
+        policies=policies,
+        listen=address(extender.listen, key="extender.listen"),
+        ops_listen=address(extender.ops_listen, key="extender.opsListen"),
+        path=extender.path,
+        observe=extender.observe,
+        failed_nodes_heeded=_minor(extender) >= _FAILED_NODES_HEEDED_FROM,
+        snapshot=snapshot,
+        connection=connection,
+        refresh_seconds=config.cluster.refresh.seconds,
+        tls=_tls_files(extender.tls, base) if extender.tls else None,
+        tls_reload_seconds=extender.tls.reload.seconds if extender.tls else 0.0,
+        limits=_limits(extender.limits),
+        version=version,
+    )
+
+
+def address(text: str, *, key: str) -> Address:
+    """``("127.0.0.1", 8888)`` out of ``127.0.0.1:8888``, ``:8888`` or ``[::1]:8888``."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or not 0 <= int(port) < 65536:
+        raise ConfigError(f"{key}: {text!r} is not HOST:PORT, such as 127.0.0.1:8888")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8888" means every interface
+
+
+def _cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, Connection | None]:
+    if section.source == "snapshot":
+        if not section.snapshot:
+            raise ConfigError("cluster.source is snapshot: give the file as cluster.snapshot or --snapshot")
+        return load_snapshot(base / section.snapshot), None
+    if section.source == "kubeconfig":
+        path = base / section.kubeconfig if section.kubeconfig else default_kubeconfig()
+        return None, from_kubeconfig(path, context=section.context)
+    if section.source == "in-cluster":
+        return None, in_cluster()
+    return None, None
+
+
+def _tls_files(section: TlsSection, base: Path) -> TlsFiles:
+    return TlsFiles(
+        cert_file=base / section.cert_file,
+        key_file=base / section.key_file,
+        client_ca_file=base / section.client_ca_file if section.client_ca_file else None,
+        require_client_cert=section.require_client_cert,
+        allowed_names=frozenset(section.allowed_names),
+    )
+
+
+def _limits(section: LimitsSection) -> Limits:
+    return Limits(
+        max_body_bytes=section.max_body_bytes,
+        max_connections=section.max_connections,
+        max_in_flight=section.max_in_flight,
+        header_seconds=section.header_timeout.seconds,
+        body_seconds=section.body_timeout.seconds,
+        keep_alive_seconds=section.keep_alive.seconds,
+        policy_seconds=section.policy_timeout.seconds,
+        request_seconds=section.request_timeout.seconds,
+        drain_seconds=section.drain_timeout.seconds,
+        stuck_threads=section.stuck_threads,
+    )
+
+
+def _minor(extender: ExtenderSection) -> int:
+    return int(extender.kube_scheduler_version.lstrip("v").split(".")[1])

@@ -1,0 +1,266 @@
+"""The running server: sockets, certificates, signals, and an orderly end."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from bayplan.client.bind import bind_pod
+from bayplan.client.connect import Connection
+from bayplan.client.rest import ApiClient
+from bayplan.ops.health import Health
+from bayplan.ops.metrics import Metrics
+from bayplan.ops.tls import TlsError, TlsFiles
+from bayplan.ops.watchdog import watch_interpreter
+from bayplan.policy.registry import Policy
+from bayplan.runtimes.extender.app import ExtenderApp, OpsApp
+from bayplan.runtimes.extender.connection import Handler, HttpServer
+from bayplan.runtimes.extender.limits import Limits
+from bayplan.runtimes.extender.verbs import Binder, Verbs
+from bayplan.runtimes.extender.workers import Workers
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.view import View, keep_fresh, list_cluster
+
+log = logging.getLogger(__name__)
+
+Address = tuple[str, int]
+
+
+class ListenError(Exception):
+    """The server cannot listen where it was told to."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that a server needs to know."""
+
+    policies: Sequence[Policy]
+    listen: Address = ("127.0.0.1", 8888)
+    ops_listen: Address | None = ("127.0.0.1", 8889)
+    path: str = "/"
+    observe: bool = False
+    failed_nodes_heeded: bool = False
+    snapshot: Snapshot | None = None
+    connection: Connection | None = None
+    refresh_seconds: float = 10.0
+    binder: Binder | None = None
+    tls: TlsFiles | None = None
+    tls_reload_seconds: float = 5.0
+    limits: Limits = field(default_factory=Limits)
+    version: str = ""
+    watch_interpreter: bool = True
+
+
+class ApiBinder:
+    """Binds through the API server."""
+
+    def __init__(self, client: ApiClient, *, timeout_seconds: float) -> None:
+        self._client = client
+        self._timeout_seconds = timeout_seconds
+
+    async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind the pod; doing it twice is doing it once."""
+        await bind_pod(
+            self._client,
+            namespace=namespace,
+            name=name,
+            uid=uid,
+            node=node,
+            timeout_seconds=self._timeout_seconds,
+        )
+
+
+class Listener:
+    """A listening socket whose certificates can be replaced while it listens."""
+
+    def __init__(self, handler: Handler, address: Address, *, limits: Limits) -> None:
+        self._limits = limits
+        self.http = HttpServer(
+            handler,
+            max_connections=limits.max_connections,
+            header_seconds=limits.header_seconds,
+            keep_alive_seconds=limits.keep_alive_seconds,
+        )
+        self._socket = _bind(address)
+        self._server: asyncio.AbstractServer | None = None
+        host, port = self._socket.getsockname()[:2]
+        self.address: Address = (host, port)
+
+    async def listen(self, context: ssl.SSLContext | None) -> None:
+        """Accept connections with these certificates from now on; open ones go on as they are."""
+        loop = asyncio.get_running_loop()
+        handshake_seconds = self._limits.header_seconds if context else None
+        # A second server on the same socket before the first one goes: no connection is ever refused.
+        fresh = await loop.create_server(
+            self.http,
+            sock=self._socket.dup(),
+            ssl=context,
+            ssl_handshake_timeout=handshake_seconds,
+            backlog=1024,
+        )
+        if self._server is not None:
+            self._server.close()
+        self._server = fresh
+
+    def stop_accepting(self) -> None:
+        """Close the door; those inside may finish."""
+        if self._server is not None:
+            self._server.close()
+        self._socket.close()
+
+    async def close(self) -> None:
+        """Close what is still open."""
+        self.stop_accepting()
+        await self.http.shutdown(timeout=1.0)
+
+
+class Server:
+    """One extender, from its first socket to its last answer."""
+
+    def __init__(self, options: Options) -> None:
+        limits = options.limits
+        self._options = options
+        self.view = View(options.snapshot)
+        self.metrics = Metrics(version=options.version)
+        self.health = Health()
+        self.workers = Workers(
+            policy_seconds=limits.policy_seconds,
+            request_seconds=limits.request_seconds,
+            stuck_limit=limits.stuck_threads,
+        )
+        verbs = Verbs(
+            policies=options.policies,
+            view=self.view,
+            metrics=self.metrics,
+            binder=options.binder,
+            observe=options.observe,
+            failed_nodes_heeded=options.failed_nodes_heeded,
+        )
+        self.app = ExtenderApp(
+            verbs, self.workers, limits=limits, metrics=self.metrics, path=options.path, tls=options.tls
+        )
+        self._draining = False
+        self._stop = asyncio.Event()
+        self._add_checks()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator["Server"]:
+        """Serve while the block runs, then drain and stop."""
+        options = self._options
+        async with contextlib.AsyncExitStack() as stack:
+            context = options.tls.context() if options.tls else None
+            tasks: list[asyncio.Task[None]] = []
+            stack.push_async_callback(_cancel, tasks)
+            if options.connection is not None:
+                client = await stack.enter_async_context(ApiClient(options.connection))
+                self.view.replace(await list_cluster(client))
+                if self.app.verbs.binder is None:
+                    self.app.verbs.binder = ApiBinder(client, timeout_seconds=options.limits.request_seconds)
+                take = partial(list_cluster, client)
+                fresh = keep_fresh(self.view, take, every_seconds=options.refresh_seconds)
+                tasks.append(asyncio.create_task(fresh))
+            if options.watch_interpreter:
+                tasks.append(asyncio.create_task(watch_interpreter()))
+            if options.ops_listen is not None:
+                ops = OpsApp(self.health, self.metrics, refresh=self._refresh_gauges)
+                self.ops_listener = Listener(ops.handle, options.ops_listen, limits=options.limits)
+                stack.push_async_callback(self.ops_listener.close)
+                await self.ops_listener.listen(None)
+            self.listener = Listener(self.app.handle, options.listen, limits=options.limits)
+            stack.push_async_callback(self.listener.close)
+            await self.listener.listen(context)
+            if options.tls is not None:
+                tasks.append(asyncio.create_task(self._reload_certificates(options.tls)))
+            stack.callback(self.workers.stop)
+            try:
+                yield self
+            finally:
+                await self._drain()
+
+    async def serve_until_signal(self, *, ready: Callable[["Server"], None] | None = None) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        async with self.running():
+            if ready is not None:
+                ready(self)
+            await self._stop.wait()
+
+    def stop(self) -> None:
+        """Begin to stop, as SIGTERM does."""
+        self._stop.set()
+
+    async def _drain(self) -> None:
+        """Not ready any more; no new connections; requests under way are answered."""
+        self._draining = True
+        self.listener.stop_accepting()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._options.limits.drain_seconds):
+                await self.app.idle.wait()
+        log.info("drained; %d requests left", self.app.in_flight)
+
+    async def _reload_certificates(self, files: TlsFiles) -> None:
+        known = files.fingerprint()
+        while True:
+            await asyncio.sleep(self._options.tls_reload_seconds)
+            found = files.fingerprint()
+            if found == known:
+                continue
+            try:
+                await self.listener.listen(files.context())
+            except TlsError as error:
+                log.error("certificates changed and cannot be used, keeping the old ones: %s", error)
+            else:
+                known = found
+                log.info("certificates changed; new connections use the new ones")
+
+    def _add_checks(self) -> None:
+        self.health.live["policy-threads"] = self.workers.check
+        self.health.ready["not-draining"] = lambda: "the server is shutting down" if self._draining else ""
+        if self._options.connection is not None or self._options.snapshot is not None:
+            self.health.ready["cluster-view"] = lambda: "" if self.view.current else "nothing listed yet"
+        for policy in self._options.policies:
+            self.health.notes[f"policy {policy.name}"] = partial(self._policy_note, policy.name)
+
+    def _policy_note(self, policy: str) -> str:
+        stuck = sum(hook.policy == policy for hook in self.workers.stuck())
+        overruns = self.workers.overruns().get(policy, 0)
+        if not overruns:
+            return ""
+        return f"unhealthy: overran {overruns} times, {stuck} threads stuck"
+
+    def _refresh_gauges(self) -> None:
+        stuck = {hook.policy for hook in self.workers.stuck()}
+        for policy in self._options.policies:
+            self.metrics.policy_healthy.labels(policy.name).set(policy.name not in stuck)
+        self.metrics.connections.set(len(self.listener.http.connections))
+        if self.view.current is not None:
+            self.metrics.view_nodes.set(len(self.view.current.nodes))
+            self.metrics.view_age.set(self.view.age_seconds)
+
+
+def _bind(address: Address) -> socket.socket:
+    host, port = address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(1024)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+    return listening
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,239 @@
+"""The four verbs: a request's bytes in, an answer's bytes out. Nothing here waits, except for bind.
+
+``filter``, ``prioritize`` and ``preempt`` have no side effects: kube-scheduler repeats them and calls
+them for simulations that it throws away.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
+from bayplan.engine.decision import Decision
+from bayplan.engine.guard import Attempt
+from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
+from bayplan.kube.pod import Pod
+from bayplan.kube.quantity import QuantityError
+from bayplan.ops.logs import Sparingly
+from bayplan.ops.metrics import Metrics
+from bayplan.policy.registry import Policy
+from bayplan.runtimes.extender import answer
+from bayplan.runtimes.extender.answer import Asked
+from bayplan.snapshot.cluster import UNKNOWN_ROW, DuplicateNode, Snapshot
+from bayplan.state.view import View
+from bayplan.wire import v1
+from bayplan.wire.codec import WireError, decode, decode_nodes, encode
+
+log = logging.getLogger(__name__)
+
+NAMES_WITHOUT_VIEW = (
+    "kube-scheduler sends node names (nodeCacheCapable: true), and this server knows no cluster:"
+    " start it with --kubeconfig, --in-cluster or --snapshot"
+)
+NO_BINDER = "bind needs the API server: start with --kubeconfig or --in-cluster, or drop bindVerb"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to send back, and how to count it."""
+
+    body: bytes
+    result: str = "ok"
+    error: str = ""
+
+
+class Binder(Protocol):
+    """Whoever can bind a pod to a node; raises an exception whose text says why it could not."""
+
+    async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind the pod; doing it twice is doing it once."""
+        ...
+
+
+@dataclass
+class Verbs:
+    """Answers requests with policies, over the view or over the nodes that were sent."""
+
+    policies: Sequence[Policy]
+    view: View
+    metrics: Metrics
+    binder: Binder | None = None
+    observe: bool = False
+    failed_nodes_heeded: bool = False
+
+    def __post_init__(self) -> None:
+        self._warnings = Sparingly()
+
+    def filter(self, body: bytes, attempt: Attempt) -> Answer:
+        """Which nodes pass."""
+        args = decode(body, v1.ExtenderArgs)
+        pod = _pod_of(args)
+        if not interested(self.policies, pod):
+            return Answer(encode(answer.pass_all(_asked_as_sent(args))))
+        asked, question = self._question(args, pod)
+        decision = filter_nodes(self.policies, question, attempt)
+        self._record("filter", decision)
+        if self.observe:
+            return Answer(encode(answer.pass_all(asked)))
+        if decision.error:
+            return Answer(encode(answer.filter_error(decision.error)), "error", decision.error)
+        result = answer.filter_result(asked, decision, failed_nodes_heeded=self.failed_nodes_heeded)
+        return Answer(encode(result))
+
+    def prioritize(self, body: bytes, attempt: Attempt) -> Answer:
+        """How good each node is."""
+        args = decode(body, v1.ExtenderArgs)
+        pod = _pod_of(args)
+        if not any(p.of_kind("score") for p in interested(self.policies, pod)):
+            return Answer(encode(answer.no_priorities(self._asked(args))))
+        asked, question = self._question(args, pod)
+        decision = score_nodes(self.policies, question, attempt)
+        self._record("prioritize", decision)
+        if self.observe:
+            return Answer(encode(answer.no_priorities(asked)))
+        # kube-scheduler has no place for an error here: whoever failed has no opinion.
+        body = encode(answer.priorities(asked, decision))
+        return Answer(body, "error" if decision.error else "ok", decision.error)
+
+    def preempt(self, body: bytes, attempt: Attempt) -> Answer:
+        """Which candidates for preemption would help."""
+        args = decode(body, v1.ExtenderPreemptionArgs)
+        if args.pod is None:
+            raise WireError("ExtenderPreemptionArgs: Pod is missing")
+        candidates, violations, sent = _candidates(args)
+        kept: Sequence[Candidate] = candidates
+        if interested(self.policies, args.pod):
+            cluster = self.view.current or Snapshot.build([], None)
+            known = cluster.pods_by_uid | sent
+            question = Question(args.pod, cluster.nodes, cluster, datetime.now(UTC))
+            decision = choose_candidates(self.policies, question, candidates, victims=known, attempt=attempt)
+            self._record_preemption(decision)
+            kept = candidates if self.observe else decision.kept
+        return Answer(encode(answer.victims(kept, violations)))
+
+    async def bind(self, body: bytes) -> Answer:
+        """Bind the pod through the API server."""
+        args = decode(body, v1.ExtenderBindingArgs)
+        error = NO_BINDER
+        if self.binder is not None:
+            try:
+                await self.binder.bind(
+                    namespace=args.pod_namespace, name=args.pod_name, uid=args.pod_uid, node=args.node
+                )
+                error = ""
+            except Exception as refused:
+                error = str(refused) or type(refused).__name__
+                self._warnings.warn(log, f"bind {type(refused).__name__}", error)
+        return Answer(encode(v1.ExtenderBindingResult(error)), "error" if error else "ok", error)
+
+    def _asked(self, args: v1.ExtenderArgs) -> Asked:
+        if args.nodes is None:
+            return Asked(_unique(args.node_names or []), None, wants_names=True)
+        names = [node.name for node in decode_nodes(args.nodes.items or [])]
+        return Asked(_unique(names), args.nodes, wants_names=args.node_names is not None)
+
+    def _question(self, args: v1.ExtenderArgs, pod: Pod) -> tuple[Asked, Question]:
+        view = self.view.current
+        now = datetime.now(UTC)
+        if args.nodes is not None:
+            objects = decode_nodes(args.nodes.items or [])
+            try:
+                cluster = view.with_nodes(objects) if view else Snapshot.build(objects, None)
+            except (DuplicateNode, QuantityError) as error:
+                raise WireError(f"Nodes: {error}") from error
+            asked = Asked(list(cluster.nodes.names), args.nodes, wants_names=args.node_names is not None)
+            return asked, Question(pod, cluster.nodes, cluster, now)
+        names = _unique(args.node_names or [])
+        asked = Asked(names, None, wants_names=True)
+        if view is None:
+            if names:
+                raise WireError(NAMES_WITHOUT_VIEW)
+            view = Snapshot.build([], None)
+        rows = view.find(names)
+        if (rows == UNKNOWN_ROW).any():
+            missing = tuple(
+                name for name, row in zip(names, rows.tolist(), strict=True) if row == UNKNOWN_ROW
+            )
+            known = [name for name, row in zip(names, rows.tolist(), strict=True) if row != UNKNOWN_ROW]
+            return asked, Question(pod, view.nodes.take(rows[rows != UNKNOWN_ROW], known), view, now, missing)
+        return asked, Question(pod, view.nodes.take(rows, names), view, now)
+
+    def _record(self, verb: str, decision: Decision) -> None:
+        self.metrics.decided(verb, decision, observe=self.observe)
+        for outcome in decision.failures:
+            if outcome.failure:
+                text = f"{outcome.failure.text} (pod {decision.pod.key}, {verb})"
+                self._warnings.warn(log, f"{outcome.hook.title} {outcome.failure.kind}", text)
+        if self.observe:
+            log.info("observe: %s %s: %s", verb, decision.pod.key, _would_say(decision))
+
+    def _record_preemption(self, decision: PreemptDecision) -> None:
+        self.metrics.preempted(decision, observe=self.observe)
+        for failure in decision.failures:
+            self._warnings.warn(log, failure.summary, f"{failure.text} (pod {decision.pod.key}, preempt)")
+        for dropped in decision.dropped:
+            log.info(
+                "preempt %s: %s node %s: %s",
+                decision.pod.key,
+                "would drop" if self.observe else "dropped",
+                dropped.candidate.node,
+                dropped.text,
+            )
+
+
+def _would_say(decision: Decision) -> str:
+    """One line about what the policies would have answered."""
+    if decision.error:
+        return f"would fail: {decision.error}"
+    if decision.total is not None and len(decision.nodes):
+        best = int(decision.total.argmax())
+        return f"would prefer {decision.nodes.names[best]} ({decision.total[best]:.0f} of 100)"
+    reasons = ", ".join(f"{len(rows)} {reason.text}" for _, reason, rows in decision.groups())
+    refused = int((~decision.passed).sum()) + len(decision.not_in_view)
+    total = len(decision.nodes) + len(decision.not_in_view)
+    return f"would refuse {refused} of {total} nodes{f' ({reasons})' if reasons else ''}"
+
+
+def _pod_of(args: v1.ExtenderArgs) -> Pod:
+    if args.pod is None:
+        raise WireError("ExtenderArgs: Pod is missing")
+    return args.pod
+
+
+def _unique(names: list[str]) -> list[str]:
+    """The names; `WireError` where one is there twice, since it could not be answered once."""
+    if len(set(names)) != len(names):
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise WireError(f"node {twice!r} is there twice")
+    return names
+
+
+def _asked_as_sent(args: v1.ExtenderArgs) -> Asked:
+    """The nodes without a look into them: nobody will judge them."""
+    return Asked(
+        args.node_names or [], args.nodes, wants_names=args.nodes is None or args.node_names is not None
+    )
+
+
+def _candidates(
+    args: v1.ExtenderPreemptionArgs,
+) -> tuple[list[Candidate], list[tuple[str, int]], dict[str, Pod]]:
+    """The candidates, their counts of violated budgets, and the victims that came in full."""
+    candidates = []
+    violations = []
+    pods: dict[str, Pod] = {}
+    for name, victims in (args.node_name_to_meta_victims or {}).items():
+        uids = tuple(pod.uid for pod in (victims.pods if victims else None) or () if pod and pod.uid)
+        candidates.append(Candidate(name, uids))
+        violations.append((name, (victims.num_pdb_violations if victims else None) or 0))
+    if candidates:
+        return candidates, violations, pods
+    for name, full in (args.node_name_to_victims or {}).items():
+        there = [pod for pod in (full.pods if full else None) or () if pod and pod.uid]
+        pods.update({pod.uid: pod for pod in there})
+        candidates.append(Candidate(name, tuple(pod.uid for pod in there)))
+        violations.append((name, (full.num_pdb_violations if full else None) or 0))
+    return candidates, violations, pods

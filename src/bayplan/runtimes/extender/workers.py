@@ -1,0 +1,189 @@
+"""Threads that run policies, and the clock that watches them.
+
+Policies are other people's code: they may loop or block. They run off the event loop, each hook with
+a deadline. A hook that overruns is given up: its thread is left behind and replaced, and the request
+is tried again without that policy, whose ``failurePolicy`` then answers for it.
+"""
+
+import asyncio
+import contextvars
+import ctypes
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from bayplan.engine.guard import Attempt, Failure, Interrupted, overrun
+from bayplan.policy.registry import Hook
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_numbers = itertools.count(1)
+
+
+class RequestOverrun(Exception):
+    """The whole request took too long, whoever was at work."""
+
+
+class _Job(Generic[T]):
+    """One try at a request, on its way to a thread and back."""
+
+    def __init__(self, work: Callable[[Attempt], T], attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.thread: _Worker | None = None
+        self._work = work
+        self._loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[T] = self._loop.create_future()
+
+    def run(self) -> None:
+        try:
+            # A context of its own: what one pod sets must not be seen by the next.
+            result = contextvars.copy_context().run(self._work, self.attempt)
+        except Exception as error:
+            self._settle(error=error)
+        else:
+            self._settle(result=result)
+
+    def _settle(self, *, result: T | None = None, error: Exception | None = None) -> None:
+        def settle() -> None:
+            if self.done.done():
+                return
+            if error is not None:
+                self.done.set_exception(error)
+            else:
+                self.done.set_result(result)  # type: ignore[arg-type]
+
+        try:
+            self._loop.call_soon_threadsafe(settle)
+        except RuntimeError:
+            # A thread that came back from a long loop after the server had stopped.
+            log.debug("a policy thread finished after the event loop was closed")
+
+
+class _Worker(threading.Thread):
+    """A thread that takes one job after another until it is told to stop or left behind."""
+
+    def __init__(self, jobs: "queue.SimpleQueue[_Job[object] | None]") -> None:
+        super().__init__(name=f"bayplan-policy-{next(_numbers)}", daemon=True)
+        self._jobs = jobs
+        self.left_behind = False
+
+    def run(self) -> None:
+        try:
+            while not self.left_behind:
+                job = self._jobs.get()
+                if job is None:
+                    return
+                job.thread = self
+                job.run()
+        except Interrupted:
+            log.debug("%s was interrupted", self.name)
+
+    def interrupt(self) -> None:
+        """Throw `Interrupted` into the thread: it ends a loop in Python, though not one in C."""
+        if self.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self.ident), ctypes.py_object(Interrupted)
+            )
+
+
+class Workers:
+    """A few threads for policies, with deadlines."""
+
+    def __init__(
+        self, *, size: int = 4, policy_seconds: float, request_seconds: float, stuck_limit: int
+    ) -> None:
+        self._jobs: queue.SimpleQueue[_Job[object] | None] = queue.SimpleQueue()
+        self._policy_seconds = policy_seconds
+        self._request_seconds = request_seconds
+        self._stuck_limit = stuck_limit
+        self._stuck: dict[_Worker, Hook] = {}
+        self._overruns: dict[str, int] = {}
+        self._threads = [self._start() for _ in range(size)]
+
+    async def run(self, work: Callable[[Attempt], T]) -> T:
+        """Run ``work`` in a thread; policies that overrun are given up, one try after another."""
+        deadline = time.monotonic() + self._request_seconds
+        given_up = self._hopeless()
+        while True:
+            job = _Job(work, Attempt(given_up=given_up))
+            self._jobs.put(job)  # type: ignore[arg-type]
+            late = await self._wait(job, deadline)
+            if late is None:
+                return job.done.result()
+            self._leave_behind(job, late)
+            given_up = {**given_up, late.policy: overrun(late, self._policy_seconds)}
+
+    def stuck(self) -> list[Hook]:
+        """Hooks that overran and whose threads have not come back."""
+        self._stuck = {thread: hook for thread, hook in self._stuck.items() if thread.is_alive()}
+        return list(self._stuck.values())
+
+    def overruns(self) -> dict[str, int]:
+        """How often each policy overran."""
+        return dict(self._overruns)
+
+    def check(self) -> str:
+        """A liveness check: too many lost threads are cured by a restart only."""
+        stuck = self.stuck()
+        if len(stuck) < self._stuck_limit:
+            return ""
+        names = ", ".join(sorted({hook.title for hook in stuck}))
+        return f"{len(stuck)} policy threads are stuck, in {names}"
+
+    def stop(self) -> None:
+        """Let idle threads end; stuck ones do not keep the process alive."""
+        for _ in self._threads:
+            self._jobs.put(None)
+
+    def _start(self) -> _Worker:
+        thread = _Worker(self._jobs)
+        thread.start()
+        return thread
+
+    def _hopeless(self) -> dict[str, Failure]:
+        """Policies that hold too many threads already: calling them again would only lose another."""
+        stuck = self.stuck()
+        if len(stuck) < self._stuck_limit:
+            return {}
+        return {hook.policy: overrun(hook, self._policy_seconds) for hook in stuck}
+
+    async def _wait(self, job: "_Job[T]", deadline: float) -> Hook | None:
+        """``None`` once the job is done, or the hook that overran; `RequestOverrun` at the deadline."""
+        while True:
+            attempt = job.attempt
+            hook, since = attempt.hook, attempt.since
+            now = time.monotonic()
+            if hook is not None and now - since >= self._policy_seconds and attempt.hook is hook:
+                return hook
+            if now >= deadline:
+                self._abandon(job)
+                raise RequestOverrun(f"the request took longer than {self._request_seconds:.1f} s")
+            due = since + self._policy_seconds if hook is not None else now + self._policy_seconds
+            await asyncio.wait({job.done}, timeout=max(0.001, min(due, deadline) - now))
+            if job.done.done():
+                return None
+
+    def _abandon(self, job: "_Job[T]") -> None:
+        if job.attempt.hook is not None:
+            self._leave_behind(job, job.attempt.hook)
+        else:
+            job.done.cancel()
+
+    def _leave_behind(self, job: "_Job[T]", hook: Hook) -> None:
+        job.done.cancel()
+        self._overruns[hook.policy] = self._overruns.get(hook.policy, 0) + 1
+        thread = job.thread
+        if thread is None or thread.left_behind:
+            return
+        thread.left_behind = True
+        self._stuck[thread] = hook
+        if thread in self._threads:
+            self._threads.remove(thread)
+            self._threads.append(self._start())
+        thread.interrupt()
+        log.error("%s: still running after %.1f s; its thread was replaced", hook.title, self._policy_seconds)

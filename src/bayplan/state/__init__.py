@@ -1,0 +1,1 @@
+"""Everything that changes while the server runs."""
