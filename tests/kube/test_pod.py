@@ -43,7 +43,7 @@ def test_an_empty_pod_has_empty_values_and_no_none(empty: dict[str, Any]) -> Non
     assert dict(bare.labels) == dict(bare.annotations) == dict(bare.node_selector) == {}
     assert (bare.node_name, bare.priority, bare.priority_class_name) == ("", 0, "")
     assert (bare.scheduler_name, bare.service_account_name) == ("default-scheduler", "")
-    assert bare.containers == bare.init_containers == bare.tolerations == ()
+    assert (bare.containers, bare.init_containers, bare.tolerations) == ((), (), ())
     assert (bare.phase, bare.finished, bare.terminating, bare.owner) == ("Pending", False, False, None)
     assert (dict(bare.requests), bare.cpu_milli, bare.memory_bytes) == ({}, 0, 0)
 

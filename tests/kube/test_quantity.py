@@ -216,8 +216,8 @@ def test_every_quantity_is_its_exact_fraction_rounded_up(quantity: tuple[str, Fr
 @given(st.text(max_size=30))
 def test_any_text_is_a_number_or_a_quantity_error(text: str) -> None:
     try:
-        value = units(text)
+        said = str(units(text))
     except QuantityError as error:
-        assert repr(text) in str(error)
-    else:
-        assert -INT64_MAX <= value <= INT64_MAX
+        said = str(error)
+
+    assert said.lstrip("-").isdigit() or said.startswith(f"{text!r} is not a quantity")

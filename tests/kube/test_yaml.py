@@ -84,7 +84,9 @@ def test_a_path_that_is_not_there_has_the_line_of_its_nearest_parent() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        pytest.param("a: [1", "file.yaml:1:.*not valid YAML", id="a bracket that is not closed"),
+        pytest.param(
+            "a: [1", "file.yaml:2:1: not valid YAML: did not find", id="a bracket that is not closed"
+        ),
         pytest.param("a: 1\n\tb: 2", "file.yaml:2:1: not valid YAML", id="a tab"),
         pytest.param(
             "a: 1\nb: 2\na: 3",
@@ -133,9 +135,10 @@ def test_suggests(word: str, known: list[str], tail: str) -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.binary(max_size=60) | st.text("ab:-[]{},&*!<>|?'\"\n 01#%@`~=.", max_size=40).map(str.encode))
 def test_any_bytes_are_documents_or_a_yaml_error(content: bytes) -> None:
+    places: list[str] = []
     try:
-        documents = list(read_documents(content, source="file.yaml"))
+        places += [document.source for document in read_documents(content, source="file.yaml")]
     except YamlError as error:
-        assert str(error).startswith("file.yaml")
-    else:
-        assert all(document.lines for document in documents)
+        places.append(str(error))
+
+    assert all(place.startswith("file.yaml") for place in places)

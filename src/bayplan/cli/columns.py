@@ -19,8 +19,8 @@ def command(policies: tuple[str, ...], output: str, **flags: Any) -> None:
     """
     from bayplan.cli.failing import explained
     from bayplan.cli.render import show_columns
+    from bayplan.config.columns import describe_columns
     from bayplan.config.flags import Flags
-    from bayplan.runtimes.extender.columns import describe_columns
 
     with explained():
         rows = describe_columns(policies, Flags(**flags))

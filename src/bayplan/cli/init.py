@@ -10,7 +10,7 @@ import click
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 def command(directory: Path, *, force: bool) -> None:
     """Write a commented policy, a test for it, and a configuration into DIRECTORY."""
-    from bayplan.cli.starter import FILES, write_starter
+    from bayplan.cli.starter import write_starter
 
     try:
         written = write_starter(directory, force=force)
@@ -20,5 +20,6 @@ def command(directory: Path, *, force: bool) -> None:
         click.echo(f"wrote {path}")
     there = "" if directory == Path() else f"cd {directory} && "
     click.echo(
-        f"\nNext:\n  {there}bayplan check --config {FILES[-1]}\n  {there}python -m pytest\n  {there}bayplan serve --config bayplan.yaml"
+        f"\nNext:\n  {there}bayplan check --config bayplan.yaml\n  {there}python -m pytest\n"
+        f"  {there}bayplan serve --config bayplan.yaml"
     )

@@ -31,9 +31,10 @@ def rehearse(policies: Sequence[Policy], *, pods_known: bool) -> list[str]:
 def _failures(policy: Policy, *, pods_known: bool) -> Iterator[str]:
     pod = _pod("rehearsal", node=None)
     for count in (0, 1, 3):
-        nodes = [_node(number) for number in range(count)]
-        victims = [_pod(f"victim-{number}", node=f"rehearsal-{number}") for number in range(count)]
-        cluster = Snapshot.build(nodes, victims if pods_known else None)
+        cluster = example_cluster(count)
+        victims = list(cluster.pods)
+        if not pods_known:
+            cluster = Snapshot.build(cluster.nodes.objects, None)
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
         for decision in (filter_nodes([policy], question), score_nodes([policy], question)):
             yield from (outcome.failure.text for outcome in decision.failures if outcome.failure)
@@ -41,6 +42,12 @@ def _failures(policy: Policy, *, pods_known: bool) -> Iterator[str]:
             candidates = [Candidate(v.node_name, (v.uid,)) for v in victims]
             chosen = choose_candidates([policy], question, candidates, victims={v.uid: v for v in victims})
             yield from (failure.text for failure in chosen.failures)
+
+
+def example_cluster(count: int) -> Snapshot:
+    """A few plain nodes with a pod on each."""
+    pods = [_pod(f"victim-{number}", node=f"rehearsal-{number}") for number in range(count)]
+    return Snapshot.build([_node(number) for number in range(count)], pods)
 
 
 def _node(number: int) -> NodeObject:

@@ -69,7 +69,7 @@ class _Cycle:
         self._error = ""
         # By identity: one file may be used twice, under one name, with other arguments.
         self._available: dict[int, dict[str, Any]] = {}
-        CURRENT_POD.set(question.pod.key)
+        self._pod_in_logs = CURRENT_POD.set(question.pod.key)
 
     def refuse(self, policy: Policy, hook: Hook) -> None:
         """Run a hard filter over all nodes: each keeps the first reason that it got."""
@@ -113,6 +113,7 @@ class _Cycle:
 
     def decision(self, *, scored: bool) -> Decision:
         """The record of all that was said."""
+        CURRENT_POD.reset(self._pod_in_logs)
         count = len(self._question.nodes)
         opinions = [o for o in self._outcomes if o.normalised is not None]
         total = None

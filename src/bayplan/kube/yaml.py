@@ -79,7 +79,8 @@ def read_documents(text: str | bytes, *, source: str) -> Iterator[Document]:
             if root is not None:
                 lines: dict[Path, int] = {}
                 data = _Builder(source, lines).build(root, ())
-                yield Document(source, data, lines)
+                if data is not None:
+                    yield Document(source, data, lines)
     except yaml.YAMLError as error:
         raise YamlError(_explain(error, source)) from error
     except RecursionError as error:

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bayplan.client.connect import Connection, default_kubeconfig, from_kubeconfig, in_cluster
+from bayplan.config.cluster import open_cluster
 from bayplan.config.load import ConfigError
-from bayplan.config.v1 import BayplanConfiguration, ClusterSection, ExtenderSection, LimitsSection, TlsSection
+from bayplan.config.v1 import BayplanConfiguration, ExtenderSection, LimitsSection, TlsSection
 from bayplan.ops.tls import TlsFiles
 from bayplan.policy.registry import Policy
 from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.serve import Address, Options
-from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.files import load_snapshot
 
 # Up to 1.37 a node in FailedNodes makes kube-scheduler's preemption err on each attempt.
 _FAILED_NODES_HEEDED_FROM = 38
@@ -22,7 +20,7 @@ def options_from(
 ) -> Options:
     """What the configuration asks for; paths in it are relative to ``base``."""
     extender = config.extender
-    snapshot, connection = _cluster(config.cluster, base)
+    snapshot, connection = open_cluster(config.cluster, base)
     return Options(
         policies=policies,
         listen=address(extender.listen, key="extender.listen"),
@@ -46,19 +44,6 @@ def address(text: str, *, key: str) -> Address:
     if not colon or not port.isdecimal() or not 0 <= int(port) < 65536:
         raise ConfigError(f"{key}: {text!r} is not HOST:PORT, such as 127.0.0.1:8888")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8888" means every interface
-
-
-def _cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, Connection | None]:
-    if section.source == "snapshot":
-        if not section.snapshot:
-            raise ConfigError("cluster.source is snapshot: give the file as cluster.snapshot or --snapshot")
-        return load_snapshot(base / section.snapshot), None
-    if section.source == "kubeconfig":
-        path = base / section.kubeconfig if section.kubeconfig else default_kubeconfig()
-        return None, from_kubeconfig(path, context=section.context)
-    if section.source == "in-cluster":
-        return None, in_cluster()
-    return None, None
 
 
 def _tls_files(section: TlsSection, base: Path) -> TlsFiles:

@@ -124,7 +124,7 @@ class Server:
 
     def __init__(self, options: Options) -> None:
         limits = options.limits
-        self._options = options
+        self.options = options
         self.view = View(options.snapshot)
         self.metrics = Metrics(version=options.version)
         self.health = Health()
@@ -144,6 +144,7 @@ class Server:
         self.app = ExtenderApp(
             verbs, self.workers, limits=limits, metrics=self.metrics, path=options.path, tls=options.tls
         )
+        self.ops_listener: Listener | None = None
         self._draining = False
         self._stop = asyncio.Event()
         self._add_checks()
@@ -151,7 +152,7 @@ class Server:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Server"]:
         """Serve while the block runs, then drain and stop."""
-        options = self._options
+        options = self.options
         async with contextlib.AsyncExitStack() as stack:
             context = options.tls.context() if options.tls else None
             tasks: list[asyncio.Task[None]] = []
@@ -201,14 +202,14 @@ class Server:
         self._draining = True
         self.listener.stop_accepting()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._options.limits.drain_seconds):
+            async with asyncio.timeout(self.options.limits.drain_seconds):
                 await self.app.idle.wait()
         log.info("drained; %d requests left", self.app.in_flight)
 
     async def _reload_certificates(self, files: TlsFiles) -> None:
         known = files.fingerprint()
         while True:
-            await asyncio.sleep(self._options.tls_reload_seconds)
+            await asyncio.sleep(self.options.tls_reload_seconds)
             found = files.fingerprint()
             if found == known:
                 continue
@@ -223,9 +224,9 @@ class Server:
     def _add_checks(self) -> None:
         self.health.live["policy-threads"] = self.workers.check
         self.health.ready["not-draining"] = lambda: "the server is shutting down" if self._draining else ""
-        if self._options.connection is not None or self._options.snapshot is not None:
+        if self.options.connection is not None or self.options.snapshot is not None:
             self.health.ready["cluster-view"] = lambda: "" if self.view.current else "nothing listed yet"
-        for policy in self._options.policies:
+        for policy in self.options.policies:
             self.health.notes[f"policy {policy.name}"] = partial(self._policy_note, policy.name)
 
     def _policy_note(self, policy: str) -> str:
@@ -237,7 +238,7 @@ class Server:
 
     def _refresh_gauges(self) -> None:
         stuck = {hook.policy for hook in self.workers.stuck()}
-        for policy in self._options.policies:
+        for policy in self.options.policies:
             self.metrics.policy_healthy.labels(policy.name).set(policy.name not in stuck)
         self.metrics.connections.set(len(self.listener.http.connections))
         if self.view.current is not None:

@@ -1,0 +1,77 @@
+"""What commands print: tables for people, JSON for programs."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from bayplan.config.check import Report
+    from bayplan.snapshot.describe import ColumnInfo
+
+
+def console() -> Console:
+    """The terminal; wide enough for a log when it is none."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=160, soft_wrap=True)
+
+
+def show_check(report: "Report", *, output: str) -> None:
+    """Policies with their hooks, then what is wrong."""
+    if output == "json":
+        policies = [
+            {
+                "name": p.name,
+                "weight": p.weight,
+                "failurePolicy": p.failure_policy,
+                "hooks": [{"name": h.name, "kind": h.spec.kind, "where": h.spec.where} for h in p.hooks],
+            }
+            for p in report.policies
+        ]
+        _print_json({"ok": not report.problems, "policies": policies, "problems": report.problems})
+        return
+    table = Table("policy", "hook", "kind", "called", "where", box=None, pad_edge=False, header_style="bold")
+    for policy in report.policies:
+        for hook in policy.hooks:
+            spec = hook.spec
+            called = "once a node" if spec.per_node else "once a pod"
+            table.add_row(policy.name, hook.name, spec.kind, called, spec.where)
+    out = console()
+    out.print(table)
+    for problem in report.problems:
+        out.print(f"[red]problem[/red] {_escaped(problem)}", highlight=False)
+    if not report.problems:
+        out.print(f"\n[green]ok[/green]: {len(report.policies)} policies, every hook ran on 0, 1 and 3 nodes")
+
+
+def show_columns(rows: "list[ColumnInfo]", *, output: str) -> None:
+    """Every column, and the nodes where a typed one cannot be read."""
+    if output == "json":
+        _print_json(rows)
+        return
+    table = Table(
+        "column", "type", "unit", "values", "meaning", box=None, pad_edge=False, header_style="bold"
+    )
+    for row in rows:
+        table.add_row(_escaped(row.column), row.type, row.unit, _escaped(row.values), row.meaning)
+    out = console()
+    out.print(table)
+    for row in rows:
+        if row.unreadable:
+            names = ", ".join(row.unreadable[:5])
+            out.print(
+                f"[yellow]warning[/yellow] {_escaped(row.column)} cannot be read as {row.type} on {names}",
+                highlight=False,
+            )
+
+
+def _print_json(data: object) -> None:
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,38 @@
+"""Everything that can be said about policies and a configuration without serving them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.config.load import ConfigError
+from bayplan.config.rehearse import rehearse
+from bayplan.policy.registry import Policy
+
+
+@dataclass(frozen=True)
+class Report:
+    """The policies that were found, and what is wrong with them."""
+
+    policies: list[Policy]
+    problems: list[str]
+
+
+def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]:
+    """The policies and what their dry run found; `ConfigError` for what can never work."""
+    loaded = load_all(files, flags)
+    if not loaded.policies:
+        raise ConfigError("no policies: give a file (bayplan serve policy.py) or --config with `policies:`")
+    pods_known = loaded.config.cluster.source != "request"
+    problems = rehearse(loaded.policies, pods_known=pods_known)
+    if not pods_known:
+        # What fails only for want of pods would fail for every pod: better here than there.
+        hopeless = set(problems) - set(rehearse(loaded.policies, pods_known=True))
+        if hopeless:
+            raise ConfigError("\n".join(sorted(hopeless)))
+    return loaded, problems
+
+
+def check(files: Sequence[str], flags: Flags) -> Report:
+    """Load and dry-run."""
+    loaded, problems = load_checked(files, flags)
+    return Report(loaded.policies, problems)

@@ -1,0 +1,39 @@
+"""Where the nodes and pods come from, as the configuration says."""
+
+import asyncio
+from pathlib import Path
+
+from bayplan.client.connect import Connection, default_kubeconfig, from_kubeconfig, in_cluster
+from bayplan.client.rest import ApiClient
+from bayplan.config.load import ConfigError
+from bayplan.config.v1 import ClusterSection
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.files import load_snapshot
+from bayplan.state.view import list_cluster
+
+
+def open_cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, Connection | None]:
+    """A snapshot, or a way to the API server, or neither; paths are relative to ``base``."""
+    if section.source == "snapshot":
+        if not section.snapshot:
+            raise ConfigError("cluster.source is snapshot: give the file as cluster.snapshot or --snapshot")
+        return load_snapshot(base / section.snapshot), None
+    if section.source == "kubeconfig":
+        path = base / section.kubeconfig if section.kubeconfig else default_kubeconfig()
+        return None, from_kubeconfig(path, context=section.context)
+    if section.source == "in-cluster":
+        return None, in_cluster()
+    return None, None
+
+
+def take_snapshot(section: ClusterSection, base: Path) -> Snapshot | None:
+    """The cluster as it is now; ``None`` where only requests will tell."""
+    snapshot, connection = open_cluster(section, base)
+    if connection is None:
+        return snapshot
+
+    async def take() -> Snapshot:
+        async with ApiClient(connection) as client:
+            return await list_cluster(client)
+
+    return asyncio.run(take())
