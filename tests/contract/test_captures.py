@@ -107,11 +107,13 @@ def test_full_nodes_come_back_byte_for_byte(version: str) -> None:
 
 @every_version
 def test_a_refusal_is_the_recorded_answer(version: str) -> None:
+    first, *others = decode(request(version, "filter-names-refused"), v1.ExtenderArgs).node_names or []
+
     answer = v1.FilterResult(
         nodes=None,
         node_names=[],
-        failed_nodes={"node-0": "no room for none"},
-        failed_and_unresolvable_nodes={"node-1": "never for none", "node-2": "never for none"},
+        failed_nodes={first: "no room for none"},
+        failed_and_unresolvable_nodes=dict.fromkeys(others, "never for none"),
     )
 
     assert encode(answer) == response(version, "filter-names-refused")

@@ -25,7 +25,11 @@ JSON = st.recursive(
 
 def kind_of(capture: Path) -> type[v1.Envelope]:
     verb = capture.name.partition("-")[0].partition(".")[0]
-    return {"preempt": v1.ExtenderPreemptionArgs, "bind": v1.ExtenderBindingArgs}.get(verb, v1.ExtenderArgs)
+    kinds: dict[str, type[v1.Envelope]] = {
+        "preempt": v1.ExtenderPreemptionArgs,
+        "bind": v1.ExtenderBindingArgs,
+    }
+    return kinds.get(verb, v1.ExtenderArgs)
 
 
 def outcome(body: bytes, kind: type[v1.Envelope]) -> object:

@@ -8,20 +8,12 @@ import click
 @click.option(
     "--pods", type=click.IntRange(1, 10_000), default=120, show_default=True, help="How many pods to place."
 )
-@click.option(
-    "--listen", default="127.0.0.1:8888", show_default=True, metavar="HOST:PORT", help="Where to serve."
-)
-@click.option(
-    "--ops-listen",
-    default="127.0.0.1:8889",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Health and metrics.",
-)
-def command(pods: int, listen: str, ops_listen: str, *, once: bool) -> None:
+@click.option("--listen", metavar="HOST:PORT", help="Where to serve.  [127.0.0.1:8888, if free]")
+@click.option("--ops-listen", metavar="HOST:PORT", help="Health and metrics.  [127.0.0.1:8889, if free]")
+def command(pods: int, listen: str | None, ops_listen: str | None, *, once: bool) -> None:
     """Place a stream of pods on a made-up cluster, through the real HTTP verbs.
 
-    An embedded cluster of 40 mixed nodes, three example policies, and a caller that asks filter,
+    An embedded cluster of 40 mixed nodes, five rules, and a caller that asks filter,
     prioritize and bind the way kube-scheduler does. Afterwards it keeps serving, so that you can try
     a request of your own.
     """

@@ -59,18 +59,11 @@ def _objects(content: bytes, path: Path) -> list[_Found]:
     found = []
     try:
         for document in read_documents(content, source=str(path)):
-            where = f"{path}:{document.line(())}"
-            found += _flatten(_as_json(document.data, where), where)
+            encoded = msgspec.json.encode(document.data)
+            found += _flatten(encoded, f"{path}:{document.line(())}")
     except YamlError as error:
         raise SnapshotError(f"{error}; {_HOW}") from error
     return found
-
-
-def _as_json(data: Any, where: str) -> bytes:
-    try:
-        return msgspec.json.encode(data)
-    except (OverflowError, UnicodeError) as error:
-        raise SnapshotError(f"{where}: {error}; {_HOW}") from error
 
 
 def _flatten(content: bytes, where: str) -> list[_Found]:

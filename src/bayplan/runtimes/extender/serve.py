@@ -185,13 +185,21 @@ class Server:
 
     async def serve_until_signal(self, *, ready: Callable[["Server"], None] | None = None) -> None:
         """Serve until SIGTERM or SIGINT."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        self.stop_on_signals()
         async with self.running():
             if ready is not None:
                 ready(self)
-            await self._stop.wait()
+            await self.stopped()
+
+    def stop_on_signals(self) -> None:
+        """Begin to stop on SIGTERM and SIGINT."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+
+    async def stopped(self) -> None:
+        """Wait until somebody says stop."""
+        await self._stop.wait()
 
     def stop(self) -> None:
         """Begin to stop, as SIGTERM does."""

@@ -1,0 +1,50 @@
+# The one list of commands. `make run` and `make test` do everything on a fresh machine.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint types layers unit e2e controlplane format clean
+
+help:  ## what there is
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+run: $(READY)  ## see it work: an embedded cluster, a stream of pods (ARGS=--once ends by itself)
+	@$(BIN)/bayplan demo $(ARGS)
+
+test: lint types layers unit e2e  ## lint, types, layers, unit and contract tests, end-to-end tests
+
+lint: $(READY)  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)  ## mypy --strict
+	$(BIN)/mypy
+
+layers: $(READY)  ## who may import whom
+	$(BIN)/lint-imports --no-logo
+
+unit: $(READY)  ## everything that needs no control plane
+	$(BIN)/python -m pytest -m "not e2e"
+
+e2e: $(READY) controlplane  ## against a real etcd, kube-apiserver and kube-scheduler
+	$(BIN)/python -m pytest -m e2e
+
+controlplane: $(READY)  ## build them once (minutes), or say why not
+	@$(BIN)/python -m tests.controlplane.binaries || test -z "$$CI"
+
+format: $(READY)  ## put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove what was made here (the built control plane stays in its cache)
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Bayplan needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian, apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@

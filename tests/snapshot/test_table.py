@@ -1,0 +1,183 @@
+"""A table of nodes: columns by name or declaration, and choices of rows that agree with them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.columns import Label
+from bayplan.snapshot.strings import Strings
+from bayplan.snapshot.table import NodeTable, PodsUnknown, UnknownColumn
+from bayplan.testing import make_cluster, make_node, make_pod
+
+PRICE = Label("price", float)
+CLUSTER = make_cluster(
+    [
+        make_node("busy", cpu=4, zone="z1", labels={"price": "2"}),
+        make_node("idle", cpu="2500m", zone="z2", allocatable={"example.com/gpu": 2}),
+        make_node("cordoned", unschedulable=True, ready=False, labels={"price": "x"}),
+    ],
+    [
+        make_pod("first", cpu="1", memory="1Gi", node="busy"),
+        make_pod("second", cpu="500m", node="busy"),
+        make_pod("on-gpu", requests={"example.com/gpu": 1}, node="idle"),
+    ],
+)
+NODES = CLUSTER.nodes
+REQUEST_ONLY = Snapshot.build(NODES.objects, None).nodes
+
+
+def plain(values: Any) -> list[Any]:
+    """A column as a list, the same for NaN as for itself."""
+    if isinstance(values, Strings):
+        return [values[row] for row in range(len(values))]
+    return [None if value != value else value for value in values.tolist()]  # noqa: PLR0124
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        pytest.param("cpu.allocatable", [4000, 2500, 4000], id="allocatable CPU in milli"),
+        pytest.param("cpu.capacity", [4000, 2500, 4000], id="capacity"),
+        pytest.param("cpu.requested", [1500, 0, 0], id="requested CPU"),
+        pytest.param("cpu.free", [2500, 2500, 4000], id="free CPU"),
+        pytest.param("memory.requested", [2**30, 0, 0], id="requested memory in bytes"),
+        pytest.param("pods.requested", [2, 1, 0], id="how many pods there are"),
+        pytest.param("pods.free", [108, 109, 110], id="how many more may come"),
+        pytest.param("example.com/gpu.allocatable", [0, 2, 0], id="an extended resource that few nodes have"),
+        pytest.param("example.com/gpu.free", [0, 1, 0], id="what is left of it"),
+        pytest.param("example.com/tpu.free", [0, 0, 0], id="an extended resource that no node has"),
+        pytest.param("zone", ["z1", "z2", None], id="a well-known label"),
+        pytest.param("ready", [True, True, False], id="ready"),
+        pytest.param("unschedulable", [False, False, True], id="cordoned"),
+        pytest.param(PRICE, [2.0, None, None], id="a declared label"),
+    ],
+)
+def test_columns(column: str | Label, expected: list[Any]) -> None:
+    assert plain(NODES[column]) == expected
+    assert column in NODES
+
+
+def test_a_row_reads_the_same_values() -> None:
+    busy, idle, cordoned = NODES
+
+    assert (busy.name, busy.zone, busy.ready, busy["cpu.free"], busy[PRICE]) == (
+        "busy",
+        "z1",
+        True,
+        2500,
+        2.0,
+    )
+    assert type(busy["cpu.free"]) is int
+    assert busy.requested == {"pods": 2, "cpu": 1500, "memory": 2**30}
+    assert busy.free["cpu"] == 2500
+    assert [pod.name for pod in busy.pods] == ["first", "second"]
+    assert idle.free["example.com/gpu"] == 1
+    assert (cordoned.unschedulable, cordoned.ready, cordoned["zone"]) == (True, False, None)
+
+
+def test_a_node_placed_past_its_limit_has_less_than_nothing_free() -> None:
+    over = make_cluster([make_node("over", cpu=1)], [make_pod(cpu=3, node="over")]).nodes
+
+    assert over["cpu.free"].tolist() == [-2000]
+    assert over.row("over").free["cpu"] == -2000
+
+
+def test_columns_cannot_be_written_to() -> None:
+    for column in ("cpu.allocatable", "cpu.free", PRICE):
+        with pytest.raises(ValueError, match="read-only"):
+            NODES[column][0] = 0
+
+
+def test_a_column_is_computed_once() -> None:
+    assert NODES["cpu.free"] is NODES["cpu.free"]
+    assert NODES[PRICE] is NODES[Label("price", float)]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        pytest.param("cpu.fre", "no column 'cpu.fre'; did you mean 'cpu.free'?", id="a near miss"),
+        pytest.param("Zone", "no column 'Zone'; did you mean 'zone'?", id="a capital letter"),
+        pytest.param("cpu", "no column 'cpu'", id="a resource without an aspect"),
+    ],
+)
+def test_an_unknown_column_is_an_error_with_a_suggestion(name: str, complaint: str) -> None:
+    with pytest.raises(UnknownColumn) as caught:
+        NODES[name]
+
+    assert str(caught.value).startswith(complaint)
+    assert name not in NODES
+
+
+def test_rows_are_found_by_name_or_number() -> None:
+    assert NODES.row("idle").name == NODES.row(1).name == NODES.row(-2).name == "idle"
+
+
+def test_an_unknown_row_is_an_error() -> None:
+    with pytest.raises(KeyError, match=r"no node 'idel'; did you mean 'idle'\?"):
+        NODES.row("idel")
+    with pytest.raises(IndexError):
+        NODES.row(3)
+
+
+@pytest.mark.parametrize("column", ["cpu.free", "cpu.requested", "pods.free"])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param(REQUEST_ONLY, id="all the nodes of a request"),
+        pytest.param(REQUEST_ONLY.take(np.array([0])), id="some of them"),
+    ],
+)
+def test_nodes_of_a_request_know_nothing_about_pods(nodes: NodeTable, column: str) -> None:
+    with pytest.raises(PodsUnknown, match=f"column '{column}' needs the placed pods.*--kubeconfig"):
+        nodes[column]
+
+
+def test_rows_of_a_request_know_nothing_about_pods() -> None:
+    busy = REQUEST_ONLY.row("busy")
+
+    assert busy["cpu.allocatable"] == 4000
+    assert not REQUEST_ONLY.pods_known
+    with pytest.raises(PodsUnknown, match="the list of pods on a node needs the placed pods"):
+        busy.pods  # noqa: B018
+    with pytest.raises(PodsUnknown, match="what pods request on a node"):
+        busy.free  # noqa: B018
+
+
+def test_the_columns_on_offer_are_those_that_can_be_read() -> None:
+    assert {"cpu.free", "example.com/gpu.free", "zone", "ready"} <= set(NODES.column_names)
+    assert "cpu.free" not in REQUEST_ONLY.column_names
+    for name in NODES.column_names:
+        assert len(NODES[name]) == len(NODES)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2), max_size=5), st.data())
+def test_a_choice_of_rows_has_the_rows_of_the_full_columns(rows: list[int], data: st.DataObject) -> None:
+    part = NODES.take(np.array(rows, dtype=np.intp))
+    again = data.draw(st.lists(st.sampled_from(range(len(rows))), max_size=4) if rows else st.just([]))
+    smaller = part.take(np.array(again, dtype=np.intp))
+
+    assert [node.name for node in part] == list(part.names) == [NODES.names[row] for row in rows]
+    columns: list[str | Label] = [*NODES.column_names, PRICE]
+    for column in columns:
+        full = plain(NODES[column])
+        assert plain(part[column]) == [full[row] for row in rows]
+        assert plain(smaller[column]) == [full[rows[row]] for row in again]
+    assert [part.pods(row) for row in range(len(part))] == [NODES.pods(row) for row in rows]
+    assert [part.requested(row) for row in range(len(part))] == [NODES.requested(row) for row in rows]
+
+
+def test_an_empty_table_has_empty_columns() -> None:
+    nobody = make_cluster([]).nodes
+
+    assert len(nobody) == 0
+    assert [len(nobody[column]) for column in ("cpu.free", "zone", "ready", PRICE)] == [0, 0, 0, 0]
+
+
+def test_tables_and_rows_print_short() -> None:
+    assert (repr(NODES), repr(NODES.row(0))) == ("NodeTable(3 nodes)", "Node('busy')")
