@@ -1,0 +1,113 @@
+"""What the documents show is true: snippets run, configurations load, and nothing public is left out."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import bayplan
+from bayplan.config.load import parse_config
+from bayplan.config.rehearse import rehearse
+from bayplan.config.v1 import BayplanConfiguration
+from bayplan.kube.yaml import read_documents
+from bayplan.ops.metrics import Metrics
+from tests.controlplane.processes import Child
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def snippets(language: str) -> Iterator[Any]:
+    for page in PAGES:
+        for number, (found, text) in enumerate(FENCE.findall(page.read_text())):
+            if found == language:
+                yield pytest.param(text, id=f"{page.relative_to(ROOT)}, snippet {number}")
+
+
+@pytest.mark.parametrize("code", [s for s in snippets("python") if "bayplan.testing" not in s.values[0]])
+def test_a_policy_in_the_docs_loads_and_every_hook_of_it_runs(code: str, tmp_path: Path) -> None:
+    from bayplan.config.assemble import from_files
+
+    (tmp_path / "policy.py").write_text(code)
+
+    policies = from_files([str(tmp_path / "policy.py")])
+
+    assert rehearse(policies, pods_known=True) == []
+
+
+@pytest.mark.parametrize("code", [s for s in snippets("python") if "bayplan.testing" in s.values[0]])
+def test_a_test_in_the_docs_passes_with_the_policy_above_it(code: str, tmp_path: Path) -> None:
+    tutorial = FENCE.findall((ROOT / "docs" / "tutorial.md").read_text())
+    policy = next(text for language, text in tutorial if language == "python")
+    (tmp_path / "policy.py").write_text(policy)
+    (tmp_path / "test_policy.py").write_text(code)
+    log = tmp_path / "pytest.log"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+
+    pytest_run = Child("pytest", ["env", f"--chdir={tmp_path}", *command], log=log)
+
+    assert pytest_run.wait_ended(60) == 0, log.read_text()
+    assert "2 passed" in log.read_text()
+
+
+@pytest.mark.parametrize("text", list(snippets("yaml")))
+def test_yaml_in_the_docs_is_read_without_complaint(text: str) -> None:
+    documents = list(read_documents(text, source="docs"))
+
+    assert documents
+    if "BayplanConfiguration" in text:
+        config, _ = parse_config(text.encode(), source="docs")
+        assert config.policies
+
+
+def test_every_key_of_the_configuration_is_in_its_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "configuration.md").read_text()
+
+    missing = [key for key in _keys(BayplanConfiguration) if not re.search(rf"\b{key}\b", page)]
+
+    assert missing == []
+
+
+def test_every_public_name_is_in_the_reference_of_the_policy_api() -> None:
+    page = (ROOT / "docs" / "reference" / "policy-api.md").read_text()
+
+    assert [name for name in bayplan.__all__ if f"bayplan.{name}" not in page] == []
+
+
+def test_every_public_property_of_pod_and_node_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "policy-api.md").read_text()
+    names = [n for kind in (bayplan.Pod, bayplan.Node) for n in dir(kind) if not n.startswith("_")]
+    known = {"metadata", "spec", "status", "object"}  # the objects as sent, for those who look
+
+    assert [name for name in names if f"`{name}" not in page and name not in known] == []
+
+
+def test_every_metric_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "http.md").read_text()
+    families = {family.name for family in Metrics(version="0").registry.collect()}
+
+    assert [name for name in families if name.startswith("bayplan_") and name not in page] == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+
+    assert broken == []
+
+
+def _keys(kind: Any) -> Iterator[str]:
+    for field in msgspec.structs.fields(kind):
+        yield field.encode_name
+        for inner in (field.type, *getattr(field.type, "__args__", ())):
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                yield from _keys(inner)
