@@ -42,7 +42,10 @@ def combine(scores: Sequence[Floats], weights: Sequence[float], count: int) -> F
     """The weighted mean of normalised scores, over those who have an opinion about the node."""
     total = np.zeros(count)
     weight = np.zeros(count)
-    for values, factor in zip(scores, weights, strict=True):
+    # Only the proportions count: of the heaviest, so that no sum of weights leaves the floats.
+    heaviest = max(weights, default=1.0)
+    for values, given in zip(scores, weights, strict=True):
+        factor = given / heaviest
         opinion = ~np.isnan(values)
         total[opinion] += values[opinion] * factor
         weight[opinion] += factor

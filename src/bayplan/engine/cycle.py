@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.engine.combine import combine, normalise
 from bayplan.engine.decision import NOBODY, Decision, Outcome
@@ -79,16 +80,15 @@ class _Cycle:
             self._refused_by[fresh] = len(self._outcomes) - 1
 
     def dislike(self, policy: Policy, hook: Hook) -> None:
-        """Run a soft filter; it is void where it would leave nothing."""
-        verdict = self._verdict(policy, hook)
+        """Run a soft filter over the nodes that are left; it is void where it would leave none."""
+        left = np.flatnonzero(self._refused_by == NOBODY)
+        verdict = self._verdict(policy, hook, left)
         if verdict is None:
             return
-        left = self._refused_by == NOBODY
-        if (left & ~verdict.refused).any():
-            self._refused_by[left & verdict.refused] = len(self._outcomes) - 1
-        elif left.any():
-            last = self._outcomes[-1]
-            self._outcomes[-1] = Outcome(last.hook, last.seconds, last.verdict, void=True)
+        if verdict.refused.sum() < left.size:
+            self._refused_by[verdict.refused] = len(self._outcomes) - 1
+        elif left.size:
+            self._outcomes[-1] = replace(self._outcomes[-1], void=True)
 
     def score(self, policy: Policy, hook: Hook) -> None:
         """Run a score hook and put its numbers on the common scale."""
@@ -132,14 +132,19 @@ class _Cycle:
             seconds=time.perf_counter() - self._started,
         )
 
-    def _verdict(self, policy: Policy, hook: Hook) -> Verdict | None:
+    def _verdict(self, policy: Policy, hook: Hook, rows: NDArray[np.intp] | None = None) -> Verdict | None:
+        """What the hook says of all nodes, or of these rows alone."""
         available = self._prepare(policy)
         if available is None:
             return None
+        if rows is not None:
+            available = {**available, "nodes": self._question.nodes.take(rows)}
         verdict, failure, seconds = guarded(hook, self._attempt, lambda: lift.verdict(hook, available))
         if failure is not None:
             self._fail(policy, hook, failure, seconds)
             return None
+        if verdict is not None and rows is not None:
+            verdict = verdict.spread(rows, len(self._question.nodes))
         self._outcomes.append(Outcome(hook, seconds, verdict))
         return verdict
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class Decision:
         names = self.nodes.names
         if not self.outcomes:
             return list(names)
-        return [names[row] for row in np.flatnonzero(self.passed).tolist()]
+        return list(compress(names, self.passed.tolist()))
 
     @property
     def failures(self) -> list[Outcome]:

@@ -91,6 +91,9 @@ class Metrics:
             registry=self.registry,
         )
         self.view_nodes = Gauge("bayplan_view_nodes", "Nodes in the server's view.", registry=self.registry)
+        self.view_pods = Gauge(
+            "bayplan_view_pods", "Unfinished pods in the server's view.", registry=self.registry
+        )
         self.view_age = Gauge("bayplan_view_age_seconds", "Age of the server's view.", registry=self.registry)
         self._reasons: set[tuple[str, str]] = set()
 

@@ -39,8 +39,9 @@ def scores(hook: Hook, available: dict[str, Any]) -> Score:
         values = [_number(hook, result, node.name) for node, result in _each(hook, nodes, available)]
         return Score(np.array(values, dtype=np.float64))
     result = hook.call(available)
-    given = result if isinstance(result, Score) else Score(_by_row(hook, result, nodes))
-    return given.over(_numbers(hook, given.scores, nodes))
+    if isinstance(result, Score):
+        return result.over(_numbers(hook, result.scores, nodes))
+    return Score(_numbers(hook, _by_row(hook, result, nodes), nodes))
 
 
 def protects(hook: Hook, available: dict[str, Any]) -> bool:
@@ -113,7 +114,10 @@ def _by_row(hook: Hook, result: Any, nodes: NodeTable) -> Any:
 
 
 def _numbers(hook: Hook, given: Any, nodes: NodeTable) -> NDArray[np.float64]:
-    values = np.asarray(given)
+    try:
+        values = np.asarray(given)
+    except ValueError:
+        raise BadResult(f"{hook.title}: scores are ragged, want one number a node") from None
     if values.dtype.kind not in "biuf":
         raise BadResult(f"{hook.title}: scores are {values.dtype}, want numbers")
     if values.ndim == 0:

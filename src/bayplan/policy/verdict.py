@@ -50,18 +50,21 @@ class Reason:
 class Verdict:
     """Which nodes are refused, and for which reason. ``a | b`` refuses what either refuses."""
 
-    __slots__ = ("codes", "reasons", "values")
+    __slots__ = ("_places", "codes", "reasons", "values")
 
     def __init__(
         self,
         codes: NDArray[np.int16],
         reasons: tuple[Reason, ...],
         values: tuple[Mapping[str, Any], ...] | None = None,
+        *,
+        places: NDArray[np.intp] | None = None,
     ) -> None:
         self.codes = codes
         """One number a node: 0 passes, ``k`` is refused for ``reasons[k - 1]``."""
         self.reasons = reasons
         self.values = values or ({},) * len(reasons)
+        self._places = places
 
     @classmethod
     def of(cls, given: Iterable[Reason | None]) -> "Verdict":
@@ -81,6 +84,14 @@ class Verdict:
         codes = np.where(self.codes != PASS, self.codes, shifted).astype(np.int16)
         return Verdict(codes, self.reasons + other.reasons, self.values + other.values)
 
+    def spread(self, rows: NDArray[np.intp], count: int) -> "Verdict":
+        """This verdict on a choice of rows, as one on all ``count`` of them; the others pass."""
+        codes = np.zeros(count, dtype=np.int16)
+        codes[rows] = self.codes
+        places = np.zeros(count, dtype=np.intp)
+        places[rows] = np.arange(len(rows))
+        return Verdict(codes, self.reasons, self.values, places=places)
+
     def reason(self, row: int) -> Reason | None:
         """Why the node of that row is refused; ``None`` where it passes."""
         code = int(self.codes[row])
@@ -91,7 +102,8 @@ class Verdict:
         code = int(self.codes[row])
         if code == PASS or not self.reasons[code - 1].detail:
             return ""
-        return fill(self.reasons[code - 1].detail, self.values[code - 1], row)
+        place = row if self._places is None else int(self._places[row])
+        return fill(self.reasons[code - 1].detail, self.values[code - 1], place)
 
     def rejected_names(self, nodes: NodeTable) -> list[str]:
         """Names of the refused nodes, in row order."""

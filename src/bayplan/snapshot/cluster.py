@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 
 import msgspec
 import numpy as np
@@ -67,8 +68,7 @@ class Snapshot:
 
     def find(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Rows of these nodes; `UNKNOWN_ROW` for a name that the snapshot does not have."""
-        get = self.rows.get
-        found = (get(name, UNKNOWN_ROW) for name in names)
+        found = map(self.rows.get, names, repeat(UNKNOWN_ROW))
         return np.fromiter(found, dtype=np.intp, count=len(names))
 
     def with_nodes(self, objects: list[NodeObject]) -> "Snapshot":

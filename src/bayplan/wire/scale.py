@@ -1,11 +1,14 @@
 """Scores on the wire: 0 to 100 inside, 0 to 10 in whole numbers outside. Only this file knows."""
 
-from collections.abc import Iterable
+import numpy as np
+from numpy.typing import ArrayLike
 
 MAX_EXTENDER_PRIORITY = 10
 _STEP = 100 / MAX_EXTENDER_PRIORITY
 
 
-def to_wire(scores: Iterable[float]) -> list[int]:
+def to_wire(scores: ArrayLike) -> list[int]:
     """Whole numbers in the same order: of two nodes, the better one never gets less."""
-    return [min(MAX_EXTENDER_PRIORITY, max(0, int(score / _STEP + 0.5))) for score in scores]
+    steps = np.asarray(scores, dtype=np.float64) / _STEP + 0.5
+    whole: list[int] = steps.clip(0, MAX_EXTENDER_PRIORITY).astype(np.int64).tolist()
+    return whole

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress, repeat
 
 from msgspec import Raw
 
@@ -44,14 +45,14 @@ def filter_result(asked: Asked, decision: Decision, *, failed_nodes_heeded: bool
     names = decision.nodes.names
     for _, reason, rows in decision.groups():
         refused = failed if reason.preemptible and failed_nodes_heeded else unresolvable
-        refused.update(dict.fromkeys([names[row] for row in rows.tolist()], reason.text))
+        refused.update(dict.fromkeys(map(names.__getitem__, rows.tolist()), reason.text))
     if not failed and not unresolvable:
         return pass_all(asked)
-    passed = [row for row, name in enumerate(asked.names) if name not in unresolvable and name not in failed]
     nodes = None
     if asked.nodes is not None:
-        nodes = v1.NodeList(asked.nodes.metadata, [asked.items[row] for row in passed])
-    passed_names = [asked.names[row] for row in passed] if asked.wants_names else None
+        # The table was made of these very items, row by row.
+        nodes = v1.NodeList(asked.nodes.metadata, list(compress(asked.items, decision.passed.tolist())))
+    passed_names = decision.passed_names if asked.wants_names else None
     return v1.FilterResult(nodes, passed_names, failed, unresolvable)
 
 
@@ -64,13 +65,16 @@ def priorities(asked: Asked, decision: Decision) -> list[v1.HostPriority]:
     """A score for each node that was sent; 0 for those that nobody could judge."""
     if decision.total is None:
         return no_priorities(asked)
-    scores = dict(zip(decision.nodes.names, to_wire(decision.total.tolist()), strict=True))
-    return [v1.HostPriority(name, scores.get(name, 0)) for name in asked.names]
+    scores = to_wire(decision.total)
+    if not decision.not_in_view:
+        return list(map(v1.HostPriority, asked.names, scores))
+    known = dict(zip(decision.nodes.names, scores, strict=True))
+    return [v1.HostPriority(name, known.get(name, 0)) for name in asked.names]
 
 
 def no_priorities(asked: Asked) -> list[v1.HostPriority]:
     """No opinion about any node."""
-    return [v1.HostPriority(name, 0) for name in asked.names]
+    return list(map(v1.HostPriority, asked.names, repeat(0)))
 
 
 def victims(kept: Iterable[Candidate], violations: Sequence[tuple[str, int]]) -> v1.ExtenderPreemptionResult:

@@ -251,6 +251,8 @@ class Server:
         self.metrics.connections.set(len(self.listener.http.connections))
         if self.view.current is not None:
             self.metrics.view_nodes.set(len(self.view.current.nodes))
+            if self.view.current.pods_known:
+                self.metrics.view_pods.set(len(self.view.current.pods))
             self.metrics.view_age.set(self.view.age_seconds)
 
 

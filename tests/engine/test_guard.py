@@ -1,0 +1,173 @@
+"""Nothing that a hook does gets past: exceptions become failures with a name and a place."""
+
+import re
+from typing import Any
+
+import pytest
+
+import bayplan
+from bayplan.engine.guard import Attempt, Interrupted, guarded, overrun
+from bayplan.policy.hooks import HOOK
+from bayplan.policy.lift import BadResult, UnknownNode
+from bayplan.policy.registry import Hook
+
+
+class Unprintable(Exception):
+    """An exception whose own text fails."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("not even this")
+
+
+@bayplan.filter
+def rule(node: Any) -> Any:
+    raise node
+
+
+RULE = Hook("careful", "rule", getattr(rule, HOOK), rule)
+
+
+def throw(error: BaseException) -> Any:
+    return guarded(RULE, Attempt(), lambda: RULE.call({"node": error}))
+
+
+def test_a_result_is_handed_on_with_the_time_it_took() -> None:
+    result, failure, seconds = guarded(RULE, Attempt(), lambda: 7)
+
+    assert (result, failure) == (7, None)
+    assert seconds >= 0
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said", "summary"),
+    [
+        pytest.param(
+            ValueError("no such rack"),
+            "exception",
+            r"test_guard.py:\d+ rule: ValueError: no such rack",
+            "policy careful raised ValueError",
+            id="an exception",
+        ),
+        pytest.param(
+            SystemExit(3),
+            "exception",
+            r"test_guard.py:\d+ rule: SystemExit: 3",
+            "policy careful raised SystemExit",
+            id="an exit",
+        ),
+        pytest.param(
+            KeyError(),
+            "exception",
+            r"test_guard.py:\d+ rule: KeyError",
+            "policy careful raised KeyError",
+            id="an exception without a text",
+        ),
+        pytest.param(
+            BadResult("x.py:1 rule: shape"),
+            "bad-result",
+            "x.py:1 rule: shape",
+            "policy careful gave a bad result",
+            id="a bad result",
+        ),
+        pytest.param(
+            UnknownNode("x.py:1 rule: names"),
+            "unknown-node",
+            "x.py:1 rule: names",
+            "policy careful named an unknown node",
+            id="an unknown node",
+        ),
+        pytest.param(
+            Unprintable(),
+            "exception",
+            r"rule: Unprintable: \(its text cannot be printed\)",
+            "policy careful raised Unprintable",
+            id="an exception that cannot be printed",
+        ),
+        pytest.param(
+            OSError("two\n  lines"),
+            "exception",
+            "rule: OSError: two lines",
+            "policy careful raised OSError",
+            id="a text of several lines",
+        ),
+        pytest.param(
+            OSError("x" * 1000),
+            "exception",
+            "rule: OSError: x{299}…",
+            "policy careful raised OSError",
+            id="a text that is too long",
+        ),
+        pytest.param(
+            OSError("half a pair \ud800"),
+            "exception",
+            r"rule: OSError: half a pair \?",
+            "policy careful raised OSError",
+            id="a text that JSON cannot hold",
+        ),
+    ],
+)
+def test_what_a_hook_raises_becomes_a_failure(
+    error: BaseException, kind: str, said: str, summary: str
+) -> None:
+    result, failure, _ = throw(error)
+
+    assert result is None
+    assert (failure.kind, failure.summary) == (kind, summary)
+    assert re.search(f"{said}$", failure.text)
+
+
+def test_the_line_is_the_one_in_the_policys_file() -> None:
+    line = rule.__code__.co_firstlineno + 2
+
+    _, failure, _ = throw(ValueError("x"))
+
+    assert failure.text == f"test_guard.py:{line} rule: ValueError: x"
+
+
+def test_the_node_is_named_where_it_is_known() -> None:
+    error = ValueError("x")
+    error.add_note("on node full")
+
+    _, failure, _ = throw(error)
+
+    assert failure.text.endswith("rule: ValueError: x (on node full)")
+
+
+def test_a_hook_that_never_ends_its_calls_is_a_failure() -> None:
+    def deeper() -> Any:
+        return deeper()
+
+    _, failure, _ = guarded(RULE, Attempt(), deeper)
+
+    assert failure is not None
+    assert failure.summary == "policy careful raised RecursionError"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [pytest.param(KeyboardInterrupt(), id="Control-C"), pytest.param(Interrupted(), id="the deadline")],
+)
+def test_what_is_not_the_hooks_doing_goes_through(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        throw(error)
+
+
+def test_a_policy_that_was_given_up_is_not_called_again() -> None:
+    given_up = overrun(RULE, 2.5)
+    attempt = Attempt(given_up={"careful": given_up})
+
+    result, failure, seconds = guarded(RULE, attempt, lambda: pytest.fail("called"))
+
+    assert (result, failure, seconds) == (None, given_up, 0.0)
+    assert given_up.kind == "overrun"
+    assert given_up.text.endswith("rule: still running after 2.5 s")
+    assert given_up.summary == "policy careful took too long"
+
+
+def test_whoever_keeps_the_time_sees_the_hook_that_runs() -> None:
+    attempt = Attempt()
+
+    seen, _, _ = guarded(RULE, attempt, lambda: (attempt.hook, attempt.since > 0))
+
+    assert seen == (RULE, True)
+    assert attempt.hook is None

@@ -1,0 +1,132 @@
+"""Reasons, verdicts and scores: what policies say about nodes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan import Reason, Score, Verdict
+from bayplan.policy.verdict import REASON_LENGTH, fill
+from bayplan.snapshot.strings import Strings
+from bayplan.testing import make_cluster
+
+NODES = make_cluster(["first", "second", "third"]).nodes
+FULL = Reason("too little CPU", detail="{free}m free, {need}m needed")
+FAR = Reason("too far away")
+
+
+def test_where_refuses_the_nodes_whose_bit_is_set() -> None:
+    verdict = FULL.where(np.array([True, False, True]))
+
+    assert verdict.rejected_names(NODES) == ["first", "third"]
+    assert [verdict.reason(row) for row in range(3)] == [FULL, None, FULL]
+    assert repr(verdict) == "Verdict(2 of 3 refused)"
+
+
+def test_a_detail_has_the_numbers_of_its_node() -> None:
+    verdict = FULL.where(np.array([True, False, True]), free=np.array([10, 20, 30]), need=50)
+
+    assert [verdict.detail(row) for row in range(3)] == ["10m free, 50m needed", "", "30m free, 50m needed"]
+
+
+def test_either_of_two_verdicts_refuses_and_the_first_is_shown() -> None:
+    full = FULL.where([True, True, False], free=np.array([1, 2, 3]), need=9)
+    far = FAR.where([True, False, True])
+
+    both = full | far
+
+    assert [both.reason(row) for row in range(3)] == [FULL, FULL, FAR]
+    assert both.detail(1) == "2m free, 9m needed"
+    assert [(far | full).reason(row) for row in range(3)] == [FAR, FULL, FAR]
+
+
+def test_three_verdicts_keep_their_reasons_apart() -> None:
+    late = Reason("too late")
+
+    verdict = (
+        FULL.where([True, False, False]) | FAR.where([False, True, False]) | late.where([True, True, True])
+    )
+
+    assert [verdict.reason(row) for row in range(3)] == [FULL, FAR, late]
+
+
+def test_one_bit_is_for_all_nodes() -> None:
+    assert FULL.where(True).rejected_names(NODES) == ["first", "second", "third"]
+    assert FULL.where(False).rejected_names(NODES) == []
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        pytest.param(np.array([1, 0, 1]), id="numbers"),
+        pytest.param(np.array([0.5, 0.0, 1.0]), id="floats"),
+        pytest.param(["yes", "no", "no"], id="texts"),
+    ],
+)
+def test_where_wants_true_or_false(mask: Any) -> None:
+    with pytest.raises(TypeError, match=r"where\(\) wants true or false a node, not"):
+        FULL.where(mask)
+
+
+def test_a_verdict_out_of_reasons_keeps_each_once() -> None:
+    verdict = Verdict.of([FULL, None, FULL])
+
+    assert verdict.reasons == (FULL,)
+    assert verdict.refused.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        pytest.param("too  little\n CPU ", "too little CPU", id="blanks and line ends"),
+        pytest.param("x" * 300, "x" * (REASON_LENGTH - 1) + "…", id="a text that would fill the event"),
+        pytest.param("half a pair \ud800", "half a pair ?", id="what JSON cannot hold"),
+    ],
+)
+def test_the_text_of_a_reason_is_tidied(given: str, kept: str) -> None:
+    assert Reason(given).text == kept
+
+
+@pytest.mark.parametrize("text", [pytest.param("", id="nothing"), pytest.param(" \n", id="blanks")])
+def test_a_reason_needs_a_text(text: str) -> None:
+    with pytest.raises(ValueError, match="a Reason needs a text"):
+        Reason(text)
+
+
+def test_what_helps_may_be_given_as_any_set() -> None:
+    assert Reason("x", helped_by={"pods"}).helped_by == frozenset({"pods"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("detail", "values", "filled"),
+    [
+        pytest.param("{x:.1f}s", {"x": np.array([0.25, 0.5])}, "0.5s", id="a format of its own"),
+        pytest.param("{x}", {"x": [1, 2]}, "2", id="a list is a column"),
+        pytest.param("{x}", {"x": Strings.intern(["a", "b"])}, "b", id="a column of text"),
+        pytest.param("{x}", {"x": "ab"}, "ab", id="a text is no column"),
+        pytest.param("{x}", {"x": np.float64(3)}, "3.0", id="one number for all"),
+        pytest.param("{x[k]}", {"x": {"k": 7}}, "7", id="a mapping is no column"),
+        pytest.param("{y}", {"x": 1}, "{y}", id="a name that is missing"),
+        pytest.param("{x:%%}", {"x": 1}, "{x:%%}", id="a format that does not exist"),
+        pytest.param("{", {}, "{", id="a bracket left open"),
+        pytest.param("{x}", {"x": np.array([1])}, "{x}", id="a column that is too short"),
+        pytest.param("{x.nope}", {"x": 1}, "{x.nope}", id="an attribute that does not exist"),
+    ],
+)
+def test_details_are_filled_in_or_left_as_they_are(detail: str, values: dict[str, Any], filled: str) -> None:
+    assert fill(detail, values, 1) == filled
+
+
+def test_a_value_that_cannot_be_printed_leaves_the_detail_as_it_is() -> None:
+    class Broken:
+        def __format__(self, spec: str) -> str:
+            raise RuntimeError("no")
+
+    assert fill("{x}", {"x": Broken()}, 0) == "{x}"
+
+
+def test_a_score_explains_itself() -> None:
+    score = Score([1.0, 2.0], detail="p95 {p95:.3f}s", p95=np.array([0.1, 0.2]))
+
+    assert score.explain(1) == "p95 0.200s"
+    assert Score([1.0]).explain(0) == ""
