@@ -8,20 +8,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bayplan.authoring.args import Args as Args
+    from bayplan.authoring.hooks import PolicyError as PolicyError
+    from bayplan.authoring.hooks import filter as filter
+    from bayplan.authoring.hooks import policy as policy
+    from bayplan.authoring.hooks import prefer as prefer
+    from bayplan.authoring.hooks import prepare as prepare
+    from bayplan.authoring.hooks import protect as protect
+    from bayplan.authoring.hooks import score as score
+    from bayplan.authoring.verdict import Reason as Reason
+    from bayplan.authoring.verdict import Score as Score
+    from bayplan.authoring.verdict import Verdict as Verdict
     from bayplan.kube.pod import Pod as Pod
     from bayplan.kube.taint import Taint as Taint
     from bayplan.kube.taint import Toleration as Toleration
-    from bayplan.policy.args import Args as Args
-    from bayplan.policy.hooks import PolicyError as PolicyError
-    from bayplan.policy.hooks import filter as filter
-    from bayplan.policy.hooks import policy as policy
-    from bayplan.policy.hooks import prefer as prefer
-    from bayplan.policy.hooks import prepare as prepare
-    from bayplan.policy.hooks import protect as protect
-    from bayplan.policy.hooks import score as score
-    from bayplan.policy.verdict import Reason as Reason
-    from bayplan.policy.verdict import Score as Score
-    from bayplan.policy.verdict import Verdict as Verdict
     from bayplan.snapshot.cluster import Snapshot as Snapshot
     from bayplan.snapshot.columns import Label as Label
     from bayplan.snapshot.columns import NodeAnnotation as NodeAnnotation
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
     from bayplan.snapshot.table import NodeTable as NodeTable
 
 _HOMES = {
-    "Args": "bayplan.policy.args",
+    "Args": "bayplan.authoring.args",
     "Label": "bayplan.snapshot.columns",
     "Node": "bayplan.snapshot.table",
     "NodeAnnotation": "bayplan.snapshot.columns",
     "NodeTable": "bayplan.snapshot.table",
     "Pod": "bayplan.kube.pod",
-    "PolicyError": "bayplan.policy.hooks",
-    "Reason": "bayplan.policy.verdict",
-    "Score": "bayplan.policy.verdict",
+    "PolicyError": "bayplan.authoring.hooks",
+    "Reason": "bayplan.authoring.verdict",
+    "Score": "bayplan.authoring.verdict",
     "Snapshot": "bayplan.snapshot.cluster",
     "Strings": "bayplan.snapshot.strings",
     "Taint": "bayplan.kube.taint",
     "Toleration": "bayplan.kube.taint",
-    "Verdict": "bayplan.policy.verdict",
-    "filter": "bayplan.policy.hooks",
-    "policy": "bayplan.policy.hooks",
-    "prefer": "bayplan.policy.hooks",
-    "prepare": "bayplan.policy.hooks",
-    "protect": "bayplan.policy.hooks",
-    "score": "bayplan.policy.hooks",
+    "Verdict": "bayplan.authoring.verdict",
+    "filter": "bayplan.authoring.hooks",
+    "policy": "bayplan.authoring.hooks",
+    "prefer": "bayplan.authoring.hooks",
+    "prepare": "bayplan.authoring.hooks",
+    "protect": "bayplan.authoring.hooks",
+    "score": "bayplan.authoring.hooks",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605

@@ -44,9 +44,7 @@ BY_RANK = """
 
 
 def extender(cluster: ControlPlane, directory: Path, policy: str, *, names_only: bool) -> Extender:
-    return Extender(
-        cluster.api, directory, policy, kubeconfig=cluster.kubeconfig if names_only else None
-    )
+    return Extender(cluster.api, directory, policy, kubeconfig=cluster.kubeconfig if names_only else None)
 
 
 @BOTH_MODES

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import bayplan
+from bayplan.authoring.hooks import HOOK
+from bayplan.authoring.lift import BadResult, UnknownNode
+from bayplan.authoring.registry import Hook
 from bayplan.engine.guard import Attempt, Interrupted, guarded, overrun
-from bayplan.policy.hooks import HOOK
-from bayplan.policy.lift import BadResult, UnknownNode
-from bayplan.policy.registry import Hook
 
 
 class Unprintable(Exception):

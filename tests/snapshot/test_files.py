@@ -103,9 +103,14 @@ def test_nodes_alone_are_a_cluster_without_pods_on_it(tmp_path: Path, content: s
             '{"kind":1}', r"cluster.file: Expected `str`, got `int` - at `\$.kind`", id="a strange kind"
         ),
         pytest.param(
-            '{"kind":"List","items":[{"kind":"Node"},{"kind":"Node","metadata":{"name":3}}]}',
+            '{"kind":"List","items":[{"kind":"Service"},{"kind":"Node","metadata":{"name":3}}]}',
             r"cluster.file items\[1\]: Expected `str \| null`, got `int` - at `\$.metadata.name`",
             id="a broken item",
+        ),
+        pytest.param(
+            '{"kind":"List","items":[{"kind":"Node"}]}',
+            r"cluster.file items\[0\]: a Node without metadata.name",
+            id="a node without a name",
         ),
         pytest.param("a: [1", r"cluster.file:2:1: not valid YAML", id="broken YAML"),
         pytest.param("a: 1\na: 2", "cluster.file:2: key 'a' is given twice", id="a key given twice"),

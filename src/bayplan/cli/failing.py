@@ -9,10 +9,10 @@ import click
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
     """Turn the errors that Bayplan raises on purpose into ``Error: ...`` and exit code 1."""
+    from bayplan.authoring.hooks import PolicyError
     from bayplan.client.errors import ApiError, ConnectError
     from bayplan.config.load import ConfigError
     from bayplan.ops.tls import TlsError
-    from bayplan.policy.hooks import PolicyError
     from bayplan.runtimes.extender.serve import ListenError
     from bayplan.snapshot.files import SnapshotError
 

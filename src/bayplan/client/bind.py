@@ -13,6 +13,8 @@ from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import ApiClient
 
 _RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0)
+# A conflict at the very deadline still deserves a look.
+_READ_SECONDS = 0.5
 
 
 class BindRefused(Exception):
@@ -24,7 +26,7 @@ async def bind_pod(
 ) -> None:
     """Bind the pod; returns when it is bound to ``node``, whoever did it; else `BindRefused`."""
     deadline = time.monotonic() + timeout_seconds
-    path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(name)}/binding"
+    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/binding"
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -42,7 +44,13 @@ async def bind_pod(
         except ApiError as error:
             if error.status == 409:
                 await _settle_conflict(
-                    client, namespace=namespace, name=name, uid=uid, node=node, error=error
+                    client,
+                    namespace=namespace,
+                    name=name,
+                    uid=uid,
+                    node=node,
+                    error=error,
+                    timeout_seconds=max(_READ_SECONDS, deadline - time.monotonic()),
                 )
                 return
             if error.status < 500 and error.status != 429:
@@ -57,11 +65,18 @@ async def bind_pod(
 
 
 async def _settle_conflict(
-    client: ApiClient, *, namespace: str, name: str, uid: str, node: str, error: ApiError
+    client: ApiClient,
+    *,
+    namespace: str,
+    name: str,
+    uid: str,
+    node: str,
+    error: ApiError,
+    timeout_seconds: float,
 ) -> None:
     """409 is also what an earlier try of ours gets that had worked."""
     try:
-        pod = await client.pod(namespace, name)
+        pod = await client.pod(namespace, name, timeout_seconds=timeout_seconds)
     except (ApiError, ConnectError) as unreadable:
         raise BindRefused(f"{error}; reading it back failed: {unreadable}") from error
     if pod.uid != uid:

@@ -71,10 +71,11 @@ class ApiClient:
         """Every pod of every namespace, page by page."""
         return [pod async for page in self._pages("/api/v1/pods", _PODS) for pod in page.items or ()]
 
-    async def pod(self, namespace: str, name: str) -> Pod:
+    async def pod(self, namespace: str, name: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> Pod:
         """One pod, as the API server has it now."""
-        path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(name)}"
-        body = await self.request("GET", path, doing=f"reading pod {namespace}/{name}")
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+        doing = f"reading pod {namespace}/{name}"
+        body = await self.request("GET", path, doing=doing, timeout_seconds=timeout_seconds)
         return await _decode(_POD, body, path)
 
     async def request(

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 
+from bayplan.authoring.hooks import PolicyError
+from bayplan.authoring.load import load
+from bayplan.authoring.registry import Policy
 from bayplan.config.load import ConfigError, explain
 from bayplan.config.v1 import BayplanConfiguration, PolicyEntry
 from bayplan.kube.yaml import Document
-from bayplan.policy.hooks import PolicyError
-from bayplan.policy.load import load
-from bayplan.policy.registry import Policy
 
 
 def assemble(config: BayplanConfiguration, document: Document) -> list[Policy]:

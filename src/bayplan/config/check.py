@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bayplan.authoring.registry import Policy
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.rehearse import rehearse
-from bayplan.policy.registry import Policy
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from bayplan.authoring.registry import Policy
 from bayplan.config.assemble import assemble, from_files
 from bayplan.config.load import ConfigError, load_config
 from bayplan.config.v1 import BayplanConfiguration, ClusterSection, ExtenderSection, TlsSection
-from bayplan.policy.registry import Policy
 
 
 @dataclass(frozen=True)

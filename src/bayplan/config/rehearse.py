@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from bayplan.authoring.registry import Policy
+from bayplan.authoring.scope import EVERY_POD
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.preempt import Candidate, choose_candidates
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
-from bayplan.policy.registry import Policy
-from bayplan.policy.scope import EVERY_POD
 from bayplan.snapshot.cluster import Snapshot
 
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.config.duration import Duration
-from bayplan.policy.scope import EVERY_POD, Scope
 
 Weight = Annotated[float, Meta(gt=0, le=1_000_000)]
 Count = Annotated[int, Meta(ge=1)]
@@ -74,6 +74,7 @@ class LimitsSection(Section, frozen=True, kw_only=True):
     header_timeout: Duration = Duration("10s")
     """From the first byte of a request to the end of its headers."""
     body_timeout: Duration = Duration("30s")
+    """From there to the end of its body; a caller may take as long to read the answer."""
     keep_alive: Duration = Duration("300s")
     """How long an idle connection stays open; kube-scheduler keeps its own for 90 s."""
     policy_timeout: Duration = Duration("1s")
@@ -84,6 +85,8 @@ class LimitsSection(Section, frozen=True, kw_only=True):
     """How long requests may go on after SIGTERM."""
     stuck_threads: Count = 4
     """Liveness fails when so many policy threads overran and did not come back."""
+    interpreter_timeout: Duration = Duration("30s")
+    """The process ends itself, to be restarted, when something holds the interpreter for so long."""
 
 
 class ExtenderSection(Section, frozen=True, kw_only=True):

@@ -9,9 +9,9 @@ Reads    labels ``disk``, ``capacity`` and ``example.com/price-per-hour``; ``cpu
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.authoring.hooks import filter, prefer, score
+from bayplan.authoring.verdict import Reason, Verdict
 from bayplan.kube.pod import Pod
-from bayplan.policy.hooks import filter, prefer, score
-from bayplan.policy.verdict import Reason, Verdict
 from bayplan.snapshot.columns import Label
 from bayplan.snapshot.table import NodeTable
 

@@ -8,10 +8,10 @@ from typing import Protocol
 import aiohttp
 
 from bayplan import __version__
+from bayplan.authoring.load import definitions
 from bayplan.demo import policies as demo_policies
 from bayplan.demo.caller import Caller, MemoryBinder, Placement
 from bayplan.demo.cluster import make_nodes, make_pods
-from bayplan.policy.load import definitions
 from bayplan.runtimes.extender.serve import Address, Options, Server
 from bayplan.snapshot.cluster import Snapshot
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.authoring import lift
+from bayplan.authoring.registry import Hook, Policy
+from bayplan.authoring.verdict import Verdict
 from bayplan.engine.combine import combine, normalise
 from bayplan.engine.decision import NOBODY, Decision, Outcome
 from bayplan.engine.guard import CURRENT_POD, Attempt, Failure, guarded
 from bayplan.kube.pod import Pod
-from bayplan.policy import lift
-from bayplan.policy.registry import Hook, Policy
-from bayplan.policy.verdict import Verdict
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.table import NodeTable
 

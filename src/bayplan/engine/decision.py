@@ -7,10 +7,10 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.authoring.registry import Hook
+from bayplan.authoring.verdict import Reason, Score, Verdict
 from bayplan.engine.guard import Failure
 from bayplan.kube.pod import Pod
-from bayplan.policy.registry import Hook
-from bayplan.policy.verdict import Reason, Score, Verdict
 from bayplan.snapshot.table import NodeTable
 
 NOBODY = -1

@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from bayplan.policy.lift import BadResult, UnknownNode
-from bayplan.policy.registry import Hook
+from bayplan.authoring.lift import BadResult, UnknownNode
+from bayplan.authoring.registry import Hook
 
 T = TypeVar("T")
 
@@ -62,13 +62,13 @@ def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | No
     try:
         result: T | None = work()
         failure = None
-    except Interrupted:
+    except (Interrupted, KeyboardInterrupt):
         raise
     except UnknownNode as error:
         result, failure = None, _failure(hook, "unknown-node", str(error), "named an unknown node")
     except BadResult as error:
         result, failure = None, _failure(hook, "bad-result", str(error), "gave a bad result")
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         result, failure = (
             None,
             _failure(hook, "exception", _explain(hook, error), f"raised {type(error).__name__}"),

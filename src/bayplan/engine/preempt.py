@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bayplan.authoring import lift
+from bayplan.authoring.registry import Hook, Policy
+from bayplan.authoring.verdict import Reason
 from bayplan.engine.cycle import Question, filter_nodes, interested
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt, Failure, guarded
 from bayplan.kube.pod import Pod
-from bayplan.policy import lift
-from bayplan.policy.registry import Hook, Policy
-from bayplan.policy.verdict import Reason
 
 NO_VICTIMS = Reason("no victims were named for the node")
 UNKNOWN_VICTIM = Reason("a victim is not in Bayplan's view, so nobody can say whether it is protected")
@@ -68,7 +68,7 @@ def choose_candidates(
     left = run.drop_protected(left)
     left = run.drop_refused(left)
     return PreemptDecision(
-        question.pod, tuple(left), tuple(run.dropped), tuple(run.decisions), tuple(run.failures)
+        question.pod, tuple(left), tuple(run.dropped.values()), tuple(run.decisions), tuple(run.failures)
     )
 
 
@@ -86,7 +86,7 @@ class _Run:
         self._question = question
         self._attempt = attempt
         self._victims = victims
-        self.dropped: list[Dropped] = []
+        self.dropped: dict[str, Dropped] = {}
         self.decisions: list[Decision] = []
         self.failures: list[Failure] = []
 
@@ -152,12 +152,16 @@ class _Run:
             if victim is None:
                 self._drop(candidate, policy.name, UNKNOWN_VICTIM.text)
                 return False
-            if self._protected(policy, hook, victim):
-                self._drop(candidate, policy.name, f"pod {victim.key} is protected by {hook.name}")
+            protected, failure = self._protected(hook, victim)
+            if failure is not None:
+                protected = policy.failure_policy == "Fail"
+            if protected:
+                why = failure.summary if failure else f"pod {victim.key} is protected by {hook.name}"
+                self._drop(candidate, policy.name, why)
                 return False
         return True
 
-    def _protected(self, policy: Policy, hook: Hook, victim: Pod) -> bool:
+    def _protected(self, hook: Hook, victim: Pod) -> tuple[bool, Failure | None]:
         available = {
             "pod": self._question.pod,
             "victim": victim,
@@ -165,11 +169,9 @@ class _Run:
             "now": self._question.now,
         }
         answer, failure, _ = guarded(hook, self._attempt, lambda: lift.protects(hook, available))
-        if failure is None:
-            return bool(answer)
-        self.failures.append(failure)
-        return policy.failure_policy == "Fail"
+        if failure is not None:
+            self.failures.append(failure)
+        return bool(answer), failure
 
     def _drop(self, candidate: Candidate, policy: str, text: str) -> None:
-        if not any(dropped.candidate is candidate for dropped in self.dropped):
-            self.dropped.append(Dropped(candidate, policy, text))
+        self.dropped.setdefault(candidate.node, Dropped(candidate, policy, text))

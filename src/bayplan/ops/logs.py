@@ -26,7 +26,7 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         pod = CURRENT_POD.get()
-        line = f"{stamp}Z {record.levelname:<7} {record.getMessage()}{f' pod={pod}' if pod else ''}"
+        line = f"{stamp}Z {record.levelname:<7} {_one_line(record)}{f' pod={pod}' if pod else ''}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -43,6 +43,11 @@ class _JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return _ENCODER.encode(line).decode()
+
+
+def _one_line(record: logging.LogRecord) -> str:
+    """The message; names come from requests, and one with a newline in it must not forge a line."""
+    return record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
 
 
 class Sparingly:

@@ -86,7 +86,7 @@ class Metrics:
         )
         self.policy_healthy = Gauge(
             "bayplan_policy_healthy",
-            "0 while a thread of the policy is stuck past its deadline.",
+            "0 while a thread of the policy is stuck past its deadline, and for a minute after an overrun.",
             ["policy"],
             registry=self.registry,
         )

@@ -1,9 +1,18 @@
 """Certificates of the server, and who may call it. Files are read anew when they change."""
 
+import logging
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from bayplan.ops.logs import Sparingly
+
+log = logging.getLogger(__name__)
+
+_refusals = Sparingly()
+# Enough for a request that is on its way already; a caller who goes on after that is cut off.
+_READS_AFTER_ALERT = 8
 
 
 class TlsError(Exception):
@@ -40,8 +49,10 @@ class TlsFiles:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         # kube-scheduler would otherwise choose HTTP/2, which this server does not speak.
         context.set_alpn_protocols(["http/1.1"])
+        context.sslobject_class = _Handshake
         try:
-            context.load_cert_chain(self.cert_file, self.key_file)
+            # Without a password OpenSSL would ask the terminal for that of an encrypted key, and wait.
+            context.load_cert_chain(self.cert_file, self.key_file, password="")
         except (OSError, ValueError) as error:
             raise TlsError(
                 f"certificate {self.cert_file} with key {self.key_file}: {_plain(error)}"
@@ -68,6 +79,30 @@ class TlsFiles:
     @property
     def _paths(self) -> list[Path]:
         return [p for p in (self.cert_file, self.key_file, self.client_ca_file) if p is not None]
+
+
+class _Handshake(ssl.SSLObject):
+    """Tells both sides why a handshake failed.
+
+    asyncio and uvloop drop the error without a word, and the alert with it: kube-scheduler would say
+    nothing but "EOF". They do send what is waiting when a handshake wants to read on.
+    """
+
+    _failure: ssl.SSLError | None = None
+    _reads = 0
+
+    def do_handshake(self) -> None:
+        """One step of the handshake."""
+        if self._failure is None:
+            try:
+                return super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError as error:
+                self._failure = error
+                _refusals.warn(log, _plain(error), f"a caller was refused in the TLS handshake: {error}")
+        self._reads += 1
+        raise self._failure if self._reads > _READS_AFTER_ALERT else ssl.SSLWantReadError
 
 
 def certificate_names(certificate: dict[str, Any]) -> set[str]:

@@ -11,7 +11,7 @@ import faulthandler
 _STDERR = 2
 
 
-async def watch_interpreter(*, limit_seconds: float = 30.0) -> None:
+async def watch_interpreter(*, limit_seconds: float) -> None:
     """Wind the timer again and again while the event loop turns; runs until it is cancelled."""
     try:
         while True:

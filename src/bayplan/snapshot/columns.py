@@ -122,6 +122,9 @@ def parse_number(text: str | None, kind: type) -> float | None:
     if kind is bool:
         word = text.strip().lower()
         return 1.0 if word in _TRUE else 0.0 if word in _FALSE else None
+    if "_" in text:
+        # Python reads 1_000 as a thousand; nobody else does.
+        return None
     try:
         value = float(int(text)) if kind is int else float(text)
     except (ValueError, OverflowError):

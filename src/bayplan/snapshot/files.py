@@ -44,6 +44,8 @@ def load_snapshot(path: Path) -> Snapshot:
     for where, kind, raw in _objects(content, path):
         if kind in _OBJECTS:
             found[kind].append(_decode(_OBJECTS[kind], raw, where))
+            if not found[kind][-1].name:
+                raise SnapshotError(f"{where}: a {kind} without metadata.name; {_HOW}")
     if not found["Node"]:
         raise SnapshotError(f"{path}: no nodes in it; {_HOW}")
     try:

@@ -37,6 +37,8 @@ class Strings:
 
     def isin(self, texts: Iterable[str]) -> NDArray[np.bool_]:
         """Which nodes have one of these texts."""
+        if isinstance(texts, str):
+            raise TypeError(f"isin wants several texts, such as [{texts!r}]; for one there is ==")
         wanted = [self._codes_by_value[text] for text in texts if text in self._codes_by_value]
         return np.isin(self.codes, wanted)
 

@@ -5,12 +5,12 @@ the columns of the table it was made from, so labels are parsed once for the who
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.kube.meta import EMPTY
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.kube.taint import Taint
@@ -313,4 +313,4 @@ class Node:
         return f"Node({self.name!r})"
 
 
-NO_REQUESTS: Mapping[str, int] = EMPTY
+NO_REQUESTS: Mapping[str, int] = MappingProxyType({"pods": 0})

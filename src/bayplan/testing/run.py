@@ -7,12 +7,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bayplan.authoring.hooks import HOOK
+from bayplan.authoring.load import Definition, definitions, load
+from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision
 from bayplan.kube.pod import Pod
-from bayplan.policy.hooks import HOOK
-from bayplan.policy.load import Definition, definitions, load
-from bayplan.policy.registry import Policy
 from bayplan.snapshot.cluster import Snapshot
 
 

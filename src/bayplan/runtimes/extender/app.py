@@ -45,6 +45,7 @@ class ExtenderApp:
         self.verbs = verbs
         self.tls = tls
         self.in_flight = 0
+        self._working = 0
         self.idle = asyncio.Event()
         self.idle.set()
         self._workers = workers
@@ -61,6 +62,8 @@ class ExtenderApp:
         verb = self._routes.get(request.path.rstrip("/") or "/")
         refused = self._not_admitted(request)
         if refused:
+            # kube-scheduler shows the status alone: the reason is nowhere but here.
+            self._warnings.warn(log, refused, f"{verb or 'request'}: {refused}")
             return _plain(403, refused)
         if request.method != "POST":
             return self._not_a_post(request, verb)
@@ -79,8 +82,16 @@ class ExtenderApp:
         slot = self._bodies.slot(request)
         if slot is None:
             return await self._read_and_answer(request, verb)
-        async with slot:
+        try:
+            async with asyncio.timeout(self._limits.request_seconds):
+                await slot.acquire()
+        except TimeoutError:
+            text = "too many large requests at a time: set nodeCacheCapable: true"
+            return _json(self._problem(verb, "overload", text), keep_alive=False)
+        try:
             return await self._read_and_answer(request, verb)
+        finally:
+            slot.release()
 
     async def _read_and_answer(self, request: web.BaseRequest, verb: str | None) -> web.StreamResponse:
         try:
@@ -91,12 +102,17 @@ class ExtenderApp:
         if verb is None:
             said = self._problem(verb, "unknown-verb", self._unknown(request.path))
             return _json(said)
-        if self.in_flight > self._limits.max_in_flight:
-            text = f"{self.in_flight} requests in flight: raise extender.limits.maxInFlight"
-            return _json(self._problem(verb, "overload", text))
+        # Those that are still sending do not count: they cost no thread, and a slow one is no overload.
+        if self._working >= self._limits.max_in_flight:
+            text = f"{self._working} requests in flight: raise extender.limits.maxInFlight"
+            return _json(self._problem(verb, "overload", text, body=body))
         self._metrics.size.labels(verb).observe(len(body))
         start = time.perf_counter()
-        said = await self._say(verb, body)
+        self._working += 1
+        try:
+            said = await self._say(verb, body)
+        finally:
+            self._working -= 1
         self._metrics.duration.labels(verb).observe(time.perf_counter() - start)
         self._metrics.requests.labels(verb, said.result).inc()
         return _json(said)
@@ -108,18 +124,26 @@ class ExtenderApp:
             work: Callable[..., Answer] = getattr(self.verbs, verb)
             return await self._workers.run(lambda attempt: work(body, attempt))
         except WireError as error:
-            return self._problem(verb, "invalid", str(error), count=False)
+            return self._problem(verb, "invalid", str(error), body=body, count=False)
         except RequestOverrun as error:
-            return self._problem(verb, "error", str(error), count=False)
+            return self._problem(verb, "error", str(error), body=body, count=False)
         except Exception as error:
             log.exception("%s: this is a bug in Bayplan", verb)
-            return self._problem(verb, "error", f"internal error: {type(error).__name__}", count=False)
+            text = f"internal error: {type(error).__name__}"
+            return self._problem(verb, "error", text, body=body, count=False)
 
-    def _problem(self, verb: str | None, result: str, text: str, *, count: bool = True) -> Answer:
+    def _problem(
+        self, verb: str | None, result: str, text: str, *, body: bytes | None = None, count: bool = True
+    ) -> Answer:
         """A valid answer of the verb that says what is wrong, as far as the verb can say it."""
         self._warnings.warn(log, f"{verb} {result}", f"{verb or 'request'}: {text}")
         if count:
             self._metrics.requests.labels(verb or "unknown", result).inc()
+        if verb is not None and body is not None and self.verbs.observe:
+            # Whoever only looks on must not fail a pod, not even by failing.
+            untouched = self.verbs.untouched(verb, body)
+            if untouched is not None:
+                return Answer(untouched, result, text)
         empty: dict[str, bytes] = {
             "prioritize": b"[]",
             "preempt": encode(v1.ExtenderPreemptionResult({})),
@@ -178,5 +202,5 @@ def _plain(status: int, text: str, *, headers: dict[str, str] | None = None) -> 
 
 
 def _header(text: str) -> str:
-    """The text as a header can carry it: one line of ASCII."""
-    return " ".join(text.encode("ascii", "replace").decode().split())[:500]
+    """The text as a header can carry it: one line of printable ASCII."""
+    return " ".join("".join(c if " " < c <= "~" else " " for c in text[:1000]).split())[:500]

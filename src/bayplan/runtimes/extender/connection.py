@@ -1,33 +1,49 @@
-"""HTTP connections with a deadline for headers and a cap on their number.
+"""HTTP connections with deadlines and a cap on their number.
 
-aiohttp closes idle connections; it has no clock for a caller that sends its headers byte by byte.
+aiohttp closes idle connections. It has no clock for a caller that sends its headers byte by byte or
+never reads its answer, and it hangs up on one that closed its own half and waits for the answer.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
 
+from bayplan.ops.logs import Sparingly
+
+log = logging.getLogger(__name__)
+
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_FIRST_BYTE_SECONDS = 60.0
+_NOT_HTTP = b'{"Error":"these bytes are not a valid HTTP/1.1 request"}'
 
 
 class _Connection(web.RequestHandler):
-    """One connection: cut when its headers take too long."""
+    """One connection: cut when its headers take too long, or nobody reads the answer."""
 
-    __slots__ = ("_busy", "_due", "_header_seconds")
+    __slots__ = ("_answering", "_busy", "_due", "_header_seconds", "_http", "_said_all", "_write_seconds")
 
-    def __init__(self, *args: Any, header_seconds: float, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, http: "HttpServer", *, header_seconds: float, write_seconds: float, **kwargs: Any
+    ) -> None:
+        super().__init__(http, **kwargs)
+        self._http = http
         self._header_seconds = header_seconds
+        self._write_seconds = write_seconds
         self._due: asyncio.TimerHandle | None = None
         self._busy = False
+        self._answering: Any = None
+        self._said_all = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Here and not where the protocol is made: a burst makes many before the first is connected.
+        if self._http.full():
+            self.force_close()
+            transport.close()
+            return
         super().connection_made(transport)
-        self._wind(max(_FIRST_BYTE_SECONDS, self._header_seconds))
 
     def data_received(self, data: bytes) -> None:
         if not self._busy:
@@ -36,17 +52,61 @@ class _Connection(web.RequestHandler):
             self._wind(self._header_seconds)
         super().data_received(data)
 
-    def headers_complete(self) -> None:
+    def headers_complete(self, body: Any) -> None:
         """The request can be answered now; the body has a clock of its own."""
+        self._answering = body
         self._wind(None)
 
     def answered(self) -> None:
         """The next byte starts a new request."""
         self._busy = False
+        self._answering = None
+        if self._said_all and not self._messages:
+            self.close()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """True keeps our half open, for a caller that has sent whole requests and waits for answers."""
+        self._said_all = True
+        bodies = [body for _, body in self._messages]
+        if self._answering is not None:
+            bodies.append(self._answering)
+        # TLS has no half: asyncio closes both, whatever is said here.
+        return self.ssl_context is None and bool(bodies) and all(body.is_eof() for body in bodies)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._wind(None)
         super().connection_lost(exc)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the answer; a caller that does not take it is cut off."""
+        due = self._loop.call_later(self._write_seconds, self._abort)
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            due.cancel()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Bytes that are no HTTP are said once in a while: a port scanner sends nothing else."""
+        if status != 400:
+            return super().handle_error(request, status, exc, message)
+        reason = " ".join(str(exc or message).split())[:200]
+        self._http.warnings.warn(log, "not HTTP", f"{request.remote or 'somebody'} sent no HTTP: {reason}")
+        response = web.Response(status=status, body=_NOT_HTTP, content_type="application/json")
+        response.force_close()
+        return response
+
+    def _abort(self) -> None:
+        # Closing would wait until what is left was sent, which is what does not happen here.
+        if self.transport is not None:
+            self.transport.abort()
 
     def _wind(self, seconds: float | None) -> None:
         if self._due is not None:
@@ -56,36 +116,46 @@ class _Connection(web.RequestHandler):
             self._due = self._loop.call_later(seconds, self.force_close)
 
 
-class _Refused(asyncio.Protocol):
-    """A connection over the cap: closed at once."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
-
-
 class HttpServer(web.Server):
     """Makes connections for a listening socket."""
 
     def __init__(
-        self, handler: Handler, *, max_connections: int, header_seconds: float, keep_alive_seconds: float
+        self,
+        handler: Handler,
+        *,
+        max_connections: int,
+        header_seconds: float,
+        write_seconds: float,
+        keep_alive_seconds: float,
     ) -> None:
         super().__init__(self._answer, request_factory=self._request)
+        self.warnings = Sparingly()
         self._answer_request = handler
         self._max_connections = max_connections
         self._options: dict[str, Any] = {
             "header_seconds": header_seconds,
+            "write_seconds": write_seconds,
             "keepalive_timeout": keep_alive_seconds,
             "access_log": None,
-            "lingering_time": 5.0,
+            # What is left of a body that was refused is read for so long, so that its sender sees why.
+            "lingering_time": min(5.0, write_seconds),
+            # kube-scheduler sends plain JSON; a few bytes of gzip can be gigabytes.
+            "auto_decompress": False,
         }
 
     def __call__(self) -> Any:
-        if len(self.connections) >= self._max_connections:
-            return _Refused()
         return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
 
+    def full(self) -> bool:
+        """Whether one more connection is one too many; says so in the log."""
+        if len(self._connections) < self._max_connections:
+            return False
+        text = f"{self._max_connections} connections are open, more are refused"
+        self.warnings.warn(log, "full", f"{text}: raise extender.limits.maxConnections")
+        return True
+
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-        protocol.headers_complete()
+        protocol.headers_complete(payload)
         return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -26,6 +26,7 @@ class Limits:
     request_seconds: float = 4.5
     drain_seconds: float = 20.0
     stuck_threads: int = 4
+    interpreter_seconds: float = 30.0
 
 
 class BodyError(Exception):
@@ -73,7 +74,7 @@ class BodyReader:
     async def _too_large(self, request: web.BaseRequest, *, already: int) -> BodyError:
         limit = self._limits.max_body_bytes
         bound = limit * _DRAIN_FACTOR
-        drained = (request.content_length or 0) <= bound
+        drained = max(already, request.content_length or 0) <= bound
         while drained and (chunk := await request.content.readany()):
             already += len(chunk)
             drained = already <= bound

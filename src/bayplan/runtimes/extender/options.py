@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from bayplan.authoring.registry import Policy
 from bayplan.config.cluster import open_cluster
 from bayplan.config.load import ConfigError
 from bayplan.config.v1 import BayplanConfiguration, ExtenderSection, LimitsSection, TlsSection
 from bayplan.ops.tls import TlsFiles
-from bayplan.policy.registry import Policy
 from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.serve import Address, Options
 
@@ -68,6 +68,7 @@ def _limits(section: LimitsSection) -> Limits:
         request_seconds=section.request_timeout.seconds,
         drain_seconds=section.drain_timeout.seconds,
         stuck_threads=section.stuck_threads,
+        interpreter_seconds=section.interpreter_timeout.seconds,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from bayplan.authoring.registry import Policy
 from bayplan.client.bind import bind_pod
 from bayplan.client.connect import Connection
 from bayplan.client.rest import ApiClient
@@ -17,7 +18,6 @@ from bayplan.ops.health import Health
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsError, TlsFiles
 from bayplan.ops.watchdog import watch_interpreter
-from bayplan.policy.registry import Policy
 from bayplan.runtimes.extender.app import ExtenderApp, OpsApp
 from bayplan.runtimes.extender.connection import Handler, HttpServer
 from bayplan.runtimes.extender.limits import Limits
@@ -84,6 +84,7 @@ class Listener:
             handler,
             max_connections=limits.max_connections,
             header_seconds=limits.header_seconds,
+            write_seconds=limits.body_seconds,
             keep_alive_seconds=limits.keep_alive_seconds,
         )
         self._socket = _bind(address)
@@ -166,7 +167,8 @@ class Server:
                 fresh = keep_fresh(self.view, take, every_seconds=options.refresh_seconds)
                 tasks.append(asyncio.create_task(fresh))
             if options.watch_interpreter:
-                tasks.append(asyncio.create_task(watch_interpreter()))
+                watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
+                tasks.append(asyncio.create_task(watching))
             if options.ops_listen is not None:
                 ops = OpsApp(self.health, self.metrics, refresh=self._refresh_gauges)
                 self.ops_listener = Listener(ops.handle, options.ops_listen, limits=options.limits)
@@ -223,7 +225,7 @@ class Server:
                 continue
             try:
                 await self.listener.listen(files.context())
-            except TlsError as error:
+            except (TlsError, OSError) as error:
                 log.error("certificates changed and cannot be used, keeping the old ones: %s", error)
             else:
                 known = found
@@ -242,12 +244,13 @@ class Server:
         overruns = self.workers.overruns().get(policy, 0)
         if not overruns:
             return ""
-        return f"unhealthy: overran {overruns} times, {stuck} threads stuck"
+        state = "unhealthy: overran" if policy in self.workers.unhealthy() else "overran"
+        return f"{state} {overruns} times, {stuck} threads stuck"
 
     def _refresh_gauges(self) -> None:
-        stuck = {hook.policy for hook in self.workers.stuck()}
+        unhealthy = self.workers.unhealthy()
         for policy in self.options.policies:
-            self.metrics.policy_healthy.labels(policy.name).set(policy.name not in stuck)
+            self.metrics.policy_healthy.labels(policy.name).set(policy.name not in unhealthy)
         self.metrics.connections.set(len(self.listener.http.connections))
         if self.view.current is not None:
             self.metrics.view_nodes.set(len(self.view.current.nodes))
@@ -265,9 +268,10 @@ def _bind(address: Address) -> socket.socket:
         listening.bind((host, port))
         listening.listen(1024)
         listening.setblocking(False)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         listening.close()
-        raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise ListenError(f"cannot listen on {host}:{port}: {reason}") from error
     return listening
 
 

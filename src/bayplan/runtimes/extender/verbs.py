@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
@@ -18,7 +19,6 @@ from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError
 from bayplan.ops.logs import Sparingly
 from bayplan.ops.metrics import Metrics
-from bayplan.policy.registry import Policy
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
 from bayplan.snapshot.cluster import UNKNOWN_ROW, DuplicateNode, Snapshot
@@ -127,6 +127,20 @@ class Verbs:
                 error = str(refused) or type(refused).__name__
                 self._warnings.warn(log, f"bind {type(refused).__name__}", error)
         return Answer(encode(v1.ExtenderBindingResult(error)), "error" if error else "ok", error)
+
+    def untouched(self, verb: str, body: bytes) -> bytes | None:
+        """The answer that changes nothing; ``None`` for bind, and for a request that cannot be read."""
+        try:
+            if verb == "filter":
+                return encode(answer.pass_all(_asked_as_sent(decode(body, v1.ExtenderArgs))))
+            if verb == "prioritize":
+                return encode(answer.no_priorities(self._asked(decode(body, v1.ExtenderArgs))))
+            if verb == "preempt":
+                candidates, violations, _ = _candidates(decode(body, v1.ExtenderPreemptionArgs))
+                return encode(answer.victims(candidates, violations))
+        except WireError as error:
+            log.debug("%s: nothing to pass on: %s", verb, error)
+        return None
 
     def _asked(self, args: v1.ExtenderArgs) -> Asked:
         if args.nodes is None:

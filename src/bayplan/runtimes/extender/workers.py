@@ -16,13 +16,15 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from bayplan.authoring.registry import Hook
 from bayplan.engine.guard import Attempt, Failure, Interrupted, overrun
-from bayplan.policy.registry import Hook
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _numbers = itertools.count(1)
+# A policy that overran is called unhealthy for so long: its thread may be back in no time, it is not.
+_UNHEALTHY_SECONDS = 60.0
 
 
 class RequestOverrun(Exception):
@@ -35,6 +37,7 @@ class _Job(Generic[T]):
     def __init__(self, work: Callable[[Attempt], T], attempt: Attempt) -> None:
         self.attempt = attempt
         self.thread: _Worker | None = None
+        self.abandoned = False
         self._work = work
         self._loop = asyncio.get_running_loop()
         self.done: asyncio.Future[T] = self._loop.create_future()
@@ -43,8 +46,13 @@ class _Job(Generic[T]):
         try:
             # A context of its own: what one pod sets must not be seen by the next.
             result = contextvars.copy_context().run(self._work, self.attempt)
+        except Interrupted:
+            raise
         except Exception as error:
             self._settle(error=error)
+        except BaseException as error:
+            # Not every library keeps to Exception (a panic in Rust does not): the thread must live on.
+            self._settle(error=RuntimeError(f"{type(error).__name__} got past the hook: {error}"))
         else:
             self._settle(result=result)
 
@@ -70,25 +78,40 @@ class _Worker(threading.Thread):
     def __init__(self, jobs: "queue.SimpleQueue[_Job[object] | None]") -> None:
         super().__init__(name=f"bayplan-policy-{next(_numbers)}", daemon=True)
         self._jobs = jobs
-        self.left_behind = False
+        self._lock = threading.Lock()
+        self._job: _Job[object] | None = None
+        self._left_behind = False
 
     def run(self) -> None:
         try:
-            while not self.left_behind:
+            while not self._left_behind:
                 job = self._jobs.get()
                 if job is None:
                     return
+                with self._lock:
+                    self._job = job
                 job.thread = self
-                job.run()
+                # Nobody waits for an abandoned job, so nobody would watch its hooks.
+                if not job.abandoned:
+                    job.run()
+                with self._lock:
+                    self._job = None
         except Interrupted:
             log.debug("%s was interrupted", self.name)
 
-    def interrupt(self) -> None:
-        """Throw `Interrupted` into the thread: it ends a loop in Python, though not one in C."""
-        if self.ident is not None:
+    def leave_behind(self, job: "_Job[T]") -> bool:
+        """Give the thread up; False where it has finished the job and is at work for somebody else.
+
+        It is thrown `Interrupted`, which ends a loop in Python, though not one in C.
+        """
+        with self._lock:
+            if self._job is not job or self._left_behind or self.ident is None:
+                return False
+            self._left_behind = True
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self.ident), ctypes.py_object(Interrupted)
             )
+        return True
 
 
 class Workers:
@@ -103,6 +126,7 @@ class Workers:
         self._stuck_limit = stuck_limit
         self._stuck: dict[_Worker, Hook] = {}
         self._overruns: dict[str, int] = {}
+        self._overran_at: dict[str, float] = {}
         self._threads = [self._start() for _ in range(size)]
 
     async def run(self, work: Callable[[Attempt], T]) -> T:
@@ -115,7 +139,8 @@ class Workers:
             late = await self._wait(job, deadline)
             if late is None:
                 return job.done.result()
-            self._leave_behind(job, late)
+            if not self._leave_behind(job, late):
+                return await job.done
             given_up = {**given_up, late.policy: overrun(late, self._policy_seconds)}
 
     def stuck(self) -> list[Hook]:
@@ -126,6 +151,13 @@ class Workers:
     def overruns(self) -> dict[str, int]:
         """How often each policy overran."""
         return dict(self._overruns)
+
+    def unhealthy(self) -> set[str]:
+        """Policies that overran just now, or still hold a thread."""
+        recent = time.monotonic() - _UNHEALTHY_SECONDS
+        return {hook.policy for hook in self.stuck()} | {
+            policy for policy, at in self._overran_at.items() if at > recent
+        }
 
     def check(self) -> str:
         """A liveness check: too many lost threads are cured by a restart only."""
@@ -169,21 +201,23 @@ class Workers:
                 return None
 
     def _abandon(self, job: "_Job[T]") -> None:
-        if job.attempt.hook is not None:
-            self._leave_behind(job, job.attempt.hook)
-        else:
-            job.done.cancel()
-
-    def _leave_behind(self, job: "_Job[T]", hook: Hook) -> None:
+        """A job that waits for a thread will not be run; one that is under way loses its thread."""
+        job.abandoned = True
+        self._leave_behind(job, job.attempt.hook)
         job.done.cancel()
-        self._overruns[hook.policy] = self._overruns.get(hook.policy, 0) + 1
+
+    def _leave_behind(self, job: "_Job[T]", hook: Hook | None) -> bool:
+        """Replace the thread that runs the job; False where none does any more, or yet."""
         thread = job.thread
-        if thread is None or thread.left_behind:
-            return
-        thread.left_behind = True
-        self._stuck[thread] = hook
-        if thread in self._threads:
-            self._threads.remove(thread)
-            self._threads.append(self._start())
-        thread.interrupt()
-        log.error("%s: still running after %.1f s; its thread was replaced", hook.title, self._policy_seconds)
+        if thread is None or not thread.leave_behind(job):
+            return False
+        job.done.cancel()
+        self._threads.remove(thread)
+        self._threads.append(self._start())
+        if hook is not None:
+            self._stuck[thread] = hook
+            self._overruns[hook.policy] = self._overruns.get(hook.policy, 0) + 1
+            self._overran_at[hook.policy] = time.monotonic()
+            seconds = self._policy_seconds
+            log.error("%s: still running after %.1f s; its thread was replaced", hook.title, seconds)
+        return True

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bayplan import PolicyError
-from bayplan.policy.load import Definition, load
+from bayplan.authoring.load import Definition, load
 from bayplan.testing import make_cluster, make_node, make_pod, run_policy
 
 RULE = """

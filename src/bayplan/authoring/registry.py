@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from bayplan.policy.hooks import HookSpec, Kind
-from bayplan.policy.scope import EVERY_POD, Scope
+from bayplan.authoring.hooks import HookSpec, Kind
+from bayplan.authoring.scope import EVERY_POD, Scope
 
 FailurePolicy = Literal["Fail", "Ignore"]
 

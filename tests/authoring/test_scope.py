@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.policy.scope import EVERY_POD, Scope
+from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.testing import make_pod
 
 POD = make_pod("nightly", namespace="batch-eu", labels={"tier": "batch"})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayplan import Reason, Score, Verdict
-from bayplan.policy.verdict import REASON_LENGTH, fill
+from bayplan.authoring.verdict import REASON_LENGTH, fill
 from bayplan.snapshot.strings import Strings
 from bayplan.testing import make_cluster
 

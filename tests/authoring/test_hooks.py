@@ -7,7 +7,7 @@ import pytest
 
 import bayplan
 from bayplan import PolicyError
-from bayplan.policy.hooks import HOOK, HookSpec, class_hooks
+from bayplan.authoring.hooks import HOOK, HookSpec, class_hooks
 from bayplan.testing import make_node, make_pod
 
 

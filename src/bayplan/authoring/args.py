@@ -1,13 +1,25 @@
 """Arguments of a policy: a typed struct, strict, spelled in camelCase in YAML."""
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 
 T = TypeVar("T", bound="Args")
 
 
-class Args(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class _ArgsMeta(msgspec.StructMeta):
+    """Tells type checkers that subclasses are frozen too, without a word in each of them."""
+
+
+class Args(
+    msgspec.Struct,
+    metaclass=_ArgsMeta,
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+):
     """Base of a policy's settings; every field needs a type, most have a default.
 
     Limits are written with ``Annotated[int, msgspec.Meta(ge=0)]``.

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from bayplan.authoring.args import Args, read_args
+from bayplan.authoring.hooks import HOOK, POLICY, HookSpec, PolicyError, class_hooks, where
+from bayplan.authoring.registry import FailurePolicy, Hook, Policy
+from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.kube.yaml import suggest
-from bayplan.policy.args import Args, read_args
-from bayplan.policy.hooks import HOOK, POLICY, HookSpec, PolicyError, class_hooks, where
-from bayplan.policy.registry import FailurePolicy, Hook, Policy
-from bayplan.policy.scope import EVERY_POD, Scope
 from bayplan.snapshot.columns import Label, NodeAnnotation
 
 _loads = itertools.count(1)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import bayplan
 from bayplan import Reason, Score, Verdict
-from bayplan.policy import lift
-from bayplan.policy.hooks import HOOK
-from bayplan.policy.lift import BadResult, UnknownNode
-from bayplan.policy.registry import Hook
+from bayplan.authoring import lift
+from bayplan.authoring.hooks import HOOK
+from bayplan.authoring.lift import BadResult, UnknownNode
+from bayplan.authoring.registry import Hook
 from bayplan.snapshot.table import NodeTable
 from bayplan.testing import make_cluster, make_pod
 

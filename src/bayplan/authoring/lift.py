@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.authoring.registry import Hook
+from bayplan.authoring.verdict import Reason, Score, Verdict
 from bayplan.kube.yaml import suggest
-from bayplan.policy.registry import Hook
-from bayplan.policy.verdict import Reason, Score, Verdict
 from bayplan.snapshot.table import Node, NodeTable
 
 

@@ -1,0 +1,55 @@
+"""A refused pod gets its chance when the cluster changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.extender import Extender
+
+pytestmark = pytest.mark.e2e
+
+SSD = """
+    import bayplan
+
+    @bayplan.filter
+    def disk(pod, node):
+        return None if node.labels.get("disk") == "ssd" else "no ssd"
+"""
+
+STALE_VIEW = (
+    "kube-scheduler tries the pod again at once, when our view, which is listed now and then, still has the"
+    " old label; after that nothing wakes the pod for 5 minutes"
+)
+
+
+@pytest.mark.parametrize(
+    "names_only",
+    [
+        pytest.param(
+            True,
+            id="names only, the cluster is known",
+            marks=pytest.mark.xfail(reason=STALE_VIEW, raises=AssertionError),
+        ),
+        pytest.param(False, id="full nodes, no cluster is known"),
+    ],
+)
+def test_a_label_that_comes_later_is_heeded(
+    cluster: ControlPlane, tmp_path: Path, *, names_only: bool
+) -> None:
+    cluster.api.create_node("n1")
+    extender = Extender(
+        cluster.api,
+        tmp_path,
+        SSD,
+        kubeconfig=cluster.kubeconfig if names_only else None,
+        config={"cluster": {"refresh": "3s"}},
+    )
+    with extender as bayplan, cluster.scheduler(extenders=[bayplan.entry()]):
+        cluster.api.create_pod("p")
+        cluster.api.wait_event("p", "FailedScheduling", containing="1 no ssd")
+        cluster.api.patch("nodes", "n1", {"metadata": {"labels": {"disk": "ssd"}}})
+
+        assert cluster.api.wait_bound("p", 8) == "n1"

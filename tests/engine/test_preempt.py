@@ -1,0 +1,281 @@
+"""Preemption keeps the candidates that eviction would really help, and spares protected pods."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import bayplan
+from bayplan import Pod, Reason
+from bayplan.authoring.hooks import HOOK
+from bayplan.authoring.registry import FailurePolicy, Hook, Policy
+from bayplan.authoring.scope import EVERY_POD, Scope
+from bayplan.engine.cycle import Question
+from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.testing import make_cluster, make_node, make_pod
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+URGENT = make_pod("urgent", cpu=3, priority=1000)
+CLUSTER = make_cluster(
+    [make_node("freed", cpu=4), make_node("still-full", cpu=4), make_node("wrong-disk", cpu=4)],
+    [
+        make_pod("victim", uid="u-freed", cpu=4, node="freed"),
+        make_pod("victim", uid="u-small", cpu=1, node="still-full"),
+        make_pod("stays", uid="u-stays", cpu=3, node="still-full"),
+        make_pod("victim", uid="u-disk", namespace="vault", cpu=4, node="wrong-disk"),
+    ],
+)
+FREED = Candidate("freed", ("u-freed",))
+STILL_FULL = Candidate("still-full", ("u-small",))
+WRONG_DISK = Candidate("wrong-disk", ("u-disk",))
+FULL = Reason("too little CPU")
+
+
+@bayplan.filter
+def fits(pod: Any, nodes: Any) -> Any:
+    return FULL.where(nodes["cpu.free"] < pod.cpu_milli)
+
+
+@bayplan.filter
+def right_disk(node: Any) -> Any:
+    return node.name != "wrong-disk" or "wrong disk"
+
+
+@bayplan.protect
+def vault(victim: Any) -> Any:
+    return victim.namespace == "vault"
+
+
+def policy(
+    *functions: Callable[..., Any],
+    name: str = "policy",
+    failure: FailurePolicy = "Fail",
+    scope: Scope = EVERY_POD,
+) -> Policy:
+    hooks = tuple(Hook(name, f.__name__, getattr(f, HOOK), f) for f in functions)
+    return Policy(name, hooks, 1.0, scope, failure)
+
+
+def choose(
+    *policies: Policy,
+    candidates: tuple[Candidate, ...] = (FREED, STILL_FULL, WRONG_DISK),
+    cluster: Snapshot = CLUSTER,
+    victims: dict[str, Pod] | None = None,
+) -> PreemptDecision:
+    question = Question(URGENT, cluster.nodes, cluster, NOW)
+    known = cluster.pods_by_uid if victims is None else victims
+    return choose_candidates(policies, question, candidates, victims=known)
+
+
+def kept(decision: PreemptDecision) -> list[str]:
+    return [candidate.node for candidate in decision.kept]
+
+
+def dropped(decision: PreemptDecision) -> dict[str, str]:
+    return {d.candidate.node: d.text for d in decision.dropped}
+
+
+def test_nodes_that_a_filter_still_refuses_are_dropped() -> None:
+    decision = choose(policy(fits, right_disk))
+
+    assert kept(decision) == ["freed"]
+    assert dropped(decision) == {"still-full": "too little CPU", "wrong-disk": "wrong disk"}
+
+
+def test_who_dropped_a_candidate_is_written_down() -> None:
+    decision = choose(policy(fits, name="cpu"), policy(right_disk, name="disk"))
+
+    assert {d.candidate.node: d.policy for d in decision.dropped} == {
+        "still-full": "cpu",
+        "wrong-disk": "disk",
+    }
+
+
+def test_without_filters_every_candidate_is_kept() -> None:
+    assert kept(choose()) == ["freed", "still-full", "wrong-disk"]
+
+
+def test_candidates_keep_their_victims_in_order() -> None:
+    both = Candidate("still-full", ("u-stays", "u-small"))
+
+    assert choose(policy(fits), candidates=(both,)).kept == (both,)
+
+
+def test_policies_for_other_pods_have_no_say() -> None:
+    elsewhere = Scope(namespaces=("elsewhere",))
+
+    assert kept(choose(policy(fits, right_disk, vault, scope=elsewhere))) == [
+        "freed",
+        "still-full",
+        "wrong-disk",
+    ]
+
+
+def test_a_protected_victim_takes_its_node_out() -> None:
+    decision = choose(policy(vault, name="guards"))
+
+    assert kept(decision) == ["freed", "still-full"]
+    assert dropped(decision) == {"wrong-disk": "pod vault/victim is protected by vault"}
+
+
+def test_one_protected_victim_of_several_is_enough() -> None:
+    both = Candidate("freed", ("u-freed", "u-disk"))
+
+    assert kept(choose(policy(vault), candidates=(both, STILL_FULL))) == ["still-full"]
+
+
+def test_an_unknown_victim_is_not_evicted_where_pods_are_protected() -> None:
+    stranger = Candidate("freed", ("u-nobody",))
+
+    decision = choose(policy(vault), candidates=(stranger, STILL_FULL))
+
+    assert kept(decision) == ["still-full"]
+    assert dropped(decision)["freed"].startswith("a victim is not in Bayplan's view")
+
+
+def test_an_unknown_victim_is_nobodys_business_where_none_is_protected() -> None:
+    stranger = Candidate("wrong-disk", ("u-nobody",))
+
+    assert kept(choose(candidates=(stranger,))) == ["wrong-disk"]
+
+
+def test_a_candidate_without_victims_is_dropped() -> None:
+    decision = choose(candidates=(Candidate("freed", ()), STILL_FULL))
+
+    assert kept(decision) == ["still-full"]
+    assert dropped(decision) == {"freed": "no victims were named for the node"}
+
+
+def test_a_candidate_that_is_not_in_view_is_dropped_where_filters_would_ask() -> None:
+    stranger = Candidate("nowhere", ("u-freed",))
+
+    decision = choose(policy(fits), candidates=(stranger, FREED))
+
+    assert kept(decision) == ["freed"]
+    assert dropped(decision) == {"nowhere": "node is not in Bayplan's view"}
+
+
+def test_all_candidates_are_judged_in_one_pass_where_rules_read_single_nodes() -> None:
+    calls: list[list[str]] = []
+
+    @bayplan.filter
+    def counted(nodes: Any) -> Any:
+        calls.append(list(nodes.names))
+
+    choose(policy(counted))
+
+    assert calls == [["freed", "still-full", "wrong-disk"]]
+
+
+def test_a_rule_that_reads_the_cluster_is_asked_candidate_by_candidate() -> None:
+    seen: dict[str, set[str]] = {}
+
+    @bayplan.filter
+    def curious(nodes: Any, cluster: Any) -> Any:
+        (node,) = nodes.names
+        seen[node] = set(cluster.pods_by_uid)
+
+    choose(policy(curious))
+
+    everybody = {"u-freed", "u-small", "u-stays", "u-disk"}
+    assert seen == {
+        "freed": everybody - {"u-freed"},
+        "still-full": everybody - {"u-small"},
+        "wrong-disk": everybody - {"u-disk"},
+    }
+
+
+def test_a_preparation_that_reads_the_cluster_is_run_candidate_by_candidate() -> None:
+    @bayplan.prepare
+    def how_many(cluster: Any) -> int:
+        return len(cluster.pods)
+
+    @bayplan.filter
+    def three_left(node: Any, prepared: Any) -> Any:
+        return prepared == 3 or f"{prepared} left"
+
+    assert kept(choose(policy(how_many, three_left))) == ["freed", "still-full", "wrong-disk"]
+
+
+@bayplan.filter
+def raises(node: Any) -> Any:
+    raise OSError("no table")
+
+
+def test_a_filter_that_fails_drops_every_candidate() -> None:
+    decision = choose(policy(raises))
+
+    assert kept(decision) == []
+    assert set(dropped(decision)) == {"freed", "still-full", "wrong-disk"}
+    assert all(text.startswith("policy policy raised OSError: ") for text in dropped(decision).values())
+    assert [failure.kind for failure in decision.failures] == ["exception"]
+
+
+def test_a_filter_that_fails_and_is_ignored_drops_nothing() -> None:
+    decision = choose(policy(raises, failure="Ignore"), policy(right_disk, name="other"))
+
+    assert kept(decision) == ["freed", "still-full"]
+    assert len(decision.failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "left"),
+    [
+        pytest.param("Fail", [], id="with Fail nobody is evicted"),
+        pytest.param("Ignore", ["freed", "still-full", "wrong-disk"], id="with Ignore the guard abstains"),
+    ],
+)
+def test_a_guard_that_fails(failure: FailurePolicy, left: list[str]) -> None:
+    @bayplan.protect
+    def asleep(victim: Any) -> Any:
+        raise OSError("no table")
+
+    decision = choose(policy(asleep, failure=failure))
+
+    assert kept(decision) == left
+    assert decision.failures
+
+
+def test_soft_filters_are_not_asked() -> None:
+    @bayplan.prefer
+    def picky(node: Any) -> Any:
+        pytest.fail("asked")
+
+    decision = choose(policy(fits, picky))
+
+    assert kept(decision) == ["freed", "wrong-disk"]
+    assert not decision.failures
+
+
+def test_scores_are_not_asked() -> None:
+    @bayplan.score
+    def liked(node: Any) -> Any:
+        pytest.fail("asked")
+
+    assert kept(choose(policy(right_disk, liked))) == ["freed", "still-full"]
+
+
+def test_nobody_is_evicted_for_real() -> None:
+    before = [pod.uid for pod in CLUSTER.pods]
+
+    choose(policy(fits))
+
+    assert [pod.uid for pod in CLUSTER.pods] == before
+    assert CLUSTER.nodes["cpu.free"].tolist() == [0, 0, 0]
+
+
+def test_without_pods_in_view_rules_about_nodes_still_count() -> None:
+    bare = Snapshot.build(CLUSTER.nodes.objects, None)
+
+    assert kept(choose(policy(right_disk), cluster=bare)) == ["freed", "still-full"]
+
+
+def test_without_pods_in_view_rules_about_pods_drop_everything() -> None:
+    bare = Snapshot.build(CLUSTER.nodes.objects, None)
+
+    decision = choose(policy(fits), cluster=bare)
+
+    assert kept(decision) == []
+    assert all("needs the placed pods" in text for text in dropped(decision).values())

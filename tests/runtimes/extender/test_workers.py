@@ -1,0 +1,206 @@
+"""Policies run off the event loop: one that loops, blocks or dies costs neither probes nor others."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.runtimes.extender.serve import Server
+from bayplan.runtimes.extender.workers import RequestOverrun, Workers
+from tests.runtimes.extender.caller import ask, look, make_pod, metric, names_request
+from tests.runtimes.extender.obedient import serving
+
+NODES = ["node-0", "node-1", "node-2"]
+LOOP = make_pod("looper", do="loop")
+BLOCK = make_pod("blocker", do="sleep", seconds="4")
+FINE = make_pod("fine")
+
+
+@contextlib.asynccontextmanager
+async def hasty(folder: Path, *, failure_policy: str = "Fail", **limits: Any) -> AsyncIterator[Server]:
+    """A server that gives policies little time."""
+    limits = {"policyTimeout": "300ms", "requestTimeout": "3s", **limits}
+    entry = {"failurePolicy": failure_policy}
+    async with serving(folder, view=NODES, entry=entry, limits=limits) as server:
+        yield server
+
+
+overrunning = pytest.mark.parametrize(
+    "pod", [pytest.param(LOOP, id="loops"), pytest.param(BLOCK, id="blocks")]
+)
+
+
+@overrunning
+async def test_probes_are_answered_within_a_second_while_a_policy_overruns(
+    tmp_path: Path, pod: dict[str, Any]
+) -> None:
+    async with hasty(tmp_path, policyTimeout="1500ms", stuckThreads=20) as server:
+        asked = [asyncio.create_task(ask(server, "filter", names_request(NODES, pod=pod))) for _ in range(4)]
+        worst = 0.0
+        probes = 0
+        while not asked[0].done():
+            for path in ("/livez", "/readyz", "/metrics"):
+                start = time.perf_counter()
+                assert (await look(server, path)).status == 200
+                worst = max(worst, time.perf_counter() - start)
+                probes += 1
+        answers = await asyncio.gather(*asked)
+
+    assert all("took too long" in answer.json["Error"] for answer in answers)
+    assert probes >= 3
+    assert worst < 1
+
+
+@overrunning
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+async def test_an_overrun_is_answered_for_by_the_failure_policy(
+    tmp_path: Path, pod: dict[str, Any], failure_policy: str
+) -> None:
+    async with hasty(tmp_path, failure_policy=failure_policy) as server:
+        start = time.monotonic()
+        answer = await ask(server, "filter", names_request(NODES, pod=pod))
+        took = time.monotonic() - start
+        scores = await ask(server, "prioritize", names_request(NODES, pod=pod))
+        healthz = (await look(server, "/healthz?verbose")).body.decode()
+        healthy = await metric(server, "bayplan_policy_healthy", policy="obedient")
+        failures = await metric(server, "bayplan_policy_failures_total", policy="obedient", kind="overrun")
+
+    if failure_policy == "Fail":
+        assert answer.json["NodeNames"] is None
+        assert "policy obedient took too long" in answer.json["Error"]
+    else:
+        assert (answer.json["NodeNames"], answer.json["Error"]) == (NODES, "")
+    assert [line["Score"] for line in scores.json] == [0, 0, 0]
+    assert took < 2
+    assert "policy obedient: unhealthy: overran 2 times" in healthz
+    assert "healthz check passed" in healthz
+    assert (healthy, failures) == (0, 2)
+
+
+async def test_a_policy_that_keeps_its_time_is_healthy(tmp_path: Path) -> None:
+    async with hasty(tmp_path) as server:
+        await ask(server, "filter", names_request(NODES))
+        healthz = (await look(server, "/healthz?verbose")).body.decode()
+
+        assert await metric(server, "bayplan_policy_healthy", policy="obedient") == 1
+    assert "obedient" not in healthz
+
+
+async def test_stuck_threads_are_replaced_so_that_others_are_served(tmp_path: Path) -> None:
+    async with hasty(tmp_path, stuckThreads=20) as server:
+        blocked = [ask(server, "filter", names_request(NODES, pod=BLOCK)) for _ in range(6)]
+        for answer in await asyncio.gather(*blocked):
+            assert "took too long" in answer.json["Error"]
+
+        start = time.monotonic()
+        for _ in range(10):
+            answer = await ask(server, "filter", names_request(NODES, pod=FINE))
+            assert answer.json["NodeNames"] == NODES
+
+        assert time.monotonic() - start < 2
+        assert (await look(server, "/livez")).status == 200
+        assert await metric(server, "bayplan_policy_healthy", policy="other") == 1
+
+
+async def test_liveness_fails_after_several_stuck_threads_and_names_the_policy(tmp_path: Path) -> None:
+    async with hasty(tmp_path, stuckThreads=2) as server:
+        blocked = [ask(server, "filter", names_request(NODES, pod=BLOCK)) for _ in range(2)]
+        await asyncio.gather(*blocked)
+
+        livez = await look(server, "/livez")
+        start = time.monotonic()
+        given_up = await ask(server, "filter", names_request(NODES, pod=BLOCK))
+        took = time.monotonic() - start
+
+    assert livez.status == 503
+    assert "2 policy threads are stuck, in obedient.py" in livez.body.decode()
+    # It is not called again: that would only lose another thread.
+    assert "took too long" in given_up.json["Error"]
+    assert took < 0.3
+
+
+async def test_a_loop_in_python_is_ended_and_its_thread_not_lost(tmp_path: Path) -> None:
+    async with hasty(tmp_path, stuckThreads=2) as server:
+        for _ in range(4):
+            await ask(server, "filter", names_request(NODES, pod=LOOP))
+
+        deadline = time.monotonic() + 5
+        while server.workers.stuck():
+            assert time.monotonic() < deadline, "the loops are ended"
+            await asyncio.sleep(0.01)
+        assert (await look(server, "/livez")).status == 200
+
+
+async def test_a_request_that_waited_too_long_for_a_thread_takes_none_later(tmp_path: Path) -> None:
+    """More blocked requests than threads: those given up in the queue must not block threads unwatched."""
+    pod = make_pod("short", do="sleep", seconds="0.6")
+    async with hasty(tmp_path, policyTimeout="2s", requestTimeout="700ms", stuckThreads=50) as server:
+        answers = await asyncio.gather(
+            *(ask(server, "filter", names_request(NODES, pod=pod)) for _ in range(16))
+        )
+        told = [answer for answer in answers if answer.json["Error"]]
+        assert told
+        assert all("took longer than" in answer.json["Error"] for answer in told)
+
+        start = time.monotonic()
+        answer = await ask(server, "filter", names_request(NODES, pod=FINE))
+
+        assert answer.json["NodeNames"] == NODES
+        assert time.monotonic() - start < 1
+
+
+async def test_a_flood_of_blocking_requests_leaves_threads_for_others(tmp_path: Path) -> None:
+    async with hasty(tmp_path, policyTimeout="300ms", requestTimeout="800ms", stuckThreads=100) as server:
+        flood = [ask(server, "filter", names_request(NODES, pod=BLOCK)) for _ in range(40)]
+        answers = await asyncio.gather(*flood)
+        assert all(answer.json["Error"] for answer in answers)
+
+        answer = await ask(server, "filter", names_request(NODES, pod=FINE))
+
+    assert answer.json["NodeNames"] == NODES
+
+
+async def test_an_overrun_in_preempt_drops_the_candidates(tmp_path: Path) -> None:
+    victims = {"node-0": {"Pods": [{"UID": "v"}], "NumPDBViolations": 0}}
+    async with hasty(tmp_path) as server:
+        answer = await ask(server, "preempt", {"Pod": LOOP, "NodeNameToMetaVictims": victims})
+
+    assert answer.json == {"NodeNameToMetaVictims": {}}
+
+
+async def test_work_gets_a_context_of_its_own_and_its_error_comes_back() -> None:
+    workers = Workers(size=1, policy_seconds=1, request_seconds=1, stuck_limit=4)
+    try:
+        assert await workers.run(lambda _: 7) == 7
+        with pytest.raises(ZeroDivisionError):
+            await workers.run(lambda _: 1 // 0)
+        with pytest.raises(RuntimeError, match="GeneratorExit got past the hook"):
+            await workers.run(_leave)
+        assert await workers.run(lambda _: 8) == 8
+    finally:
+        workers.stop()
+
+
+async def test_work_between_hooks_has_the_deadline_of_the_request() -> None:
+    workers = Workers(size=1, policy_seconds=5, request_seconds=0.2, stuck_limit=4)
+    try:
+        with pytest.raises(RequestOverrun, match=r"took longer than 0\.2 s"):
+            await workers.run(lambda _: _spin(5.0))
+        assert await workers.run(lambda _: 8) == 8
+        assert workers.stuck() == []
+    finally:
+        workers.stop()
+
+
+def _leave(attempt: object) -> None:
+    raise GeneratorExit
+
+
+def _spin(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass

@@ -1,0 +1,88 @@
+"""Builders take keyword arguments and return the real objects."""
+
+from bayplan import Node, Pod, Snapshot, Taint
+from bayplan.testing import make_cluster, make_node, make_pod
+
+
+def test_a_plain_pod_waits_and_asks_for_nothing() -> None:
+    pod = make_pod()
+
+    assert isinstance(pod, Pod)
+    assert (pod.key, pod.node_name, pod.phase, dict(pod.requests)) == ("default/pod", "", "Pending", {})
+
+
+def test_a_pod_has_what_it_was_given() -> None:
+    pod = make_pod(
+        "web",
+        namespace="shop",
+        uid="u-web",
+        labels={"app": "web"},
+        annotations={"note": "x"},
+        cpu="250m",
+        memory="1Ki",
+        requests={"example.com/gpu": 1},
+        priority=7,
+        node="worker",
+        owner=("Job", "nightly"),
+        tolerations=[{"key": "gpu", "operator": "Exists"}],
+    )
+
+    assert (pod.key, pod.uid, pod.labels["app"], pod.annotations["note"]) == ("shop/web", "u-web", "web", "x")
+    assert pod.requests == {"cpu": 250, "memory": 1024, "example.com/gpu": 1}
+    assert (pod.priority, pod.node_name, pod.phase) == (7, "worker", "Running")
+    assert pod.owner is not None
+    assert (pod.owner.kind, pod.owner.name) == ("Job", "nightly")
+    assert pod.tolerates(Taint(key="gpu", effect="NoSchedule"))
+
+
+def test_the_spec_of_a_pod_may_say_anything_else() -> None:
+    pod = make_pod(spec={"nodeSelector": {"disk": "ssd"}, "schedulerName": "custom"})
+
+    assert (pod.node_selector, pod.scheduler_name) == ({"disk": "ssd"}, "custom")
+
+
+def test_every_pod_has_a_uid_of_its_own() -> None:
+    assert make_pod("twin").uid != make_pod("twin").uid
+
+
+def test_a_plain_node_is_ready_and_empty() -> None:
+    node = make_node()
+
+    assert isinstance(node, Node)
+    assert (node.name, node.ready, node.unschedulable, node.pods) == ("node", True, False, ())
+    assert node.free == {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
+
+
+def test_a_node_has_what_it_was_given() -> None:
+    node = make_node(
+        "worker",
+        labels={"rack": "r1"},
+        annotations={"note": "x"},
+        cpu="1500m",
+        memory="1Gi",
+        pods=10,
+        allocatable={"example.com/gpu": 2},
+        taints=[{"key": "gpu", "effect": "NoSchedule"}],
+        unschedulable=True,
+        ready=False,
+        zone="z1",
+    )
+
+    assert (node.name, node.labels["rack"], node.annotations["note"], node.zone) == (
+        "worker",
+        "r1",
+        "x",
+        "z1",
+    )
+    assert node.allocatable == {"cpu": 1500, "memory": 2**30, "pods": 10, "example.com/gpu": 2}
+    assert node.taints == (Taint(key="gpu", effect="NoSchedule"),)
+    assert (node.unschedulable, node.ready) == (True, False)
+
+
+def test_a_cluster_holds_nodes_and_pods() -> None:
+    cluster = make_cluster([make_node("big", cpu=8), "plain"], [make_pod(cpu=1, node="big")])
+
+    assert isinstance(cluster, Snapshot)
+    assert list(cluster.nodes.names) == ["big", "plain"]
+    assert cluster.nodes["cpu.free"].tolist() == [7000, 4000]
+    assert cluster.pods_known
