@@ -130,7 +130,7 @@ def test_a_certificate_of_another_authority_is_refused(cluster: ControlPlane, si
         said = cluster.api.wait_unschedulable("p", reason="SchedulerError")
         assert "tls: unknown certificate authority" in said
         assert cluster.api.node_of("p") is None
-    assert "a caller was refused in the TLS handshake" in site.bayplan.log()
+    assert "the TLS handshake with a caller failed" in site.bayplan.log()
     assert "certificate verify failed" in site.bayplan.log()
     assert site.bayplan.ops("/readyz") == (200, "ok")
     assert site.bayplan.requests("filter") == 0

@@ -32,6 +32,16 @@ NOT_THE_URGENT = """
             return "not for the urgent"
 """
 
+OUT_OF_QUOTA = """
+    import bayplan
+
+    NO_QUOTA = bayplan.Reason("no quota left", preemptible=True)
+
+    @bayplan.filter
+    def quota(pod, node):
+        return NO_QUOTA
+"""
+
 KEEP_THE_PRECIOUS = """
     import bayplan
 
@@ -42,12 +52,19 @@ KEEP_THE_PRECIOUS = """
 
 
 def fill(cluster: ControlPlane, *, precious: Sequence[str] = ()) -> None:
-    """Two nodes with room for one pod each, and a running pod on each, which may be precious."""
+    """Two nodes with room for one pod each, and a running pod on each, which may be precious.
+
+    kube-scheduler would rather evict from n1: the priority there is lower.
+    """
     cluster.api.create_priority_class("urgent", 1000)
+    cluster.api.create_priority_class("on-n1", 1)
+    cluster.api.create_priority_class("on-n2", 2)
     for node in NODES:
         cluster.api.create_node(node, cpu="1")
         labels = {"precious": "yes" if node in precious else "no"}
-        cluster.api.create_pod(f"victim-{node}", cpu="1", node_name=node, labels=labels)
+        cluster.api.create_pod(
+            f"victim-{node}", cpu="1", node_name=node, labels=labels, priority_class=f"on-{node}"
+        )
         cluster.api.set_phase(f"victim-{node}", "Running")
 
 
@@ -74,10 +91,9 @@ def test_an_urgent_pod_takes_the_place_of_another(cluster: ControlPlane, tmp_pat
     ):
         cluster.api.create_pod("urgent", cpu="1", priority_class="urgent")
 
-        node = cluster.api.wait_bound("urgent")
-
-        assert evicted(cluster) == [f"victim-{node}"]
-        assert "Preempted by" in cluster.api.wait_event(f"victim-{node}", "Preempted")
+        assert cluster.api.wait_bound("urgent") == "n1"
+        assert evicted(cluster) == ["victim-n1"]
+        assert "Preempted by" in cluster.api.wait_event("victim-n1", "Preempted")
         assert bayplan.requests("preempt", result="ok") == 1
         assert bayplan.metric("bayplan_nodes_total", verb="preempt", verdict="passed") == 2
 
@@ -115,6 +131,27 @@ def test_without_the_preempt_verb_pods_are_evicted_for_nothing(cluster: ControlP
         wait_until(lambda: evicted(cluster), 30, what="a pod is evicted")
         cluster.api.wait_event("urgent", "FailedScheduling", containing="1 not for the urgent")
         assert cluster.api.node_of("urgent") is None
+
+
+def test_a_reason_that_evictions_could_cure_does_not_trouble_kube_scheduler(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """Up to 1.37 it would in FailedNodes: "preemption: expected at least one victim pod on node"."""
+    cluster.api.create_priority_class("urgent", 1000)
+    cluster.api.create_node("n1", cpu="2")
+    cluster.api.create_pod("victim-n1", cpu="1", node_name="n1")
+
+    with (
+        Extender(cluster.api, tmp_path, OUT_OF_QUOTA, kubeconfig=cluster.kubeconfig) as bayplan,
+        cluster.scheduler(extenders=[bayplan.entry()]),
+    ):
+        cluster.api.create_pod("urgent", cpu="1", priority_class="urgent")
+
+        said = cluster.api.wait_event("urgent", "FailedScheduling")
+        assert said.startswith("0/1 nodes are available: 1 no quota left.")
+        assert "expected at least one victim" not in said
+        assert cluster.api.wait_unschedulable("urgent", reason="Unschedulable") == said
+        assert cluster.api.find("pods", "victim-n1")
 
 
 def test_a_protected_pod_keeps_its_node(cluster: ControlPlane, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """``bayplan``: the list of commands, and how errors reach the terminal."""
 
 import importlib
-import os
-import sys
 from typing import Any
 
 import click
@@ -51,9 +49,4 @@ def commands() -> None:
 
 def main() -> None:
     """Run a command: exit 0 for yes, 1 for no, 2 for misuse."""
-    try:
-        commands()
-    except BrokenPipeError:
-        # `bayplan columns | head`: the reader has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    commands()

@@ -1,5 +1,6 @@
 """What commands print: tables for people, JSON for programs."""
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,16 @@ if TYPE_CHECKING:
     from bayplan.snapshot.describe import ColumnInfo
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Go on in silence; rich would exit with 1, which means "no" here."""
+        _nobody_reads()
+
+
 def console() -> Console:
     """The terminal; wide enough for a log when it is none."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=160, soft_wrap=True)
+    terminal = _Console()
+    return terminal if terminal.is_terminal else _Console(width=160, soft_wrap=True)
 
 
 def show_check(report: "Report", *, output: str) -> None:
@@ -68,7 +75,16 @@ def show_columns(rows: "list[ColumnInfo]", *, output: str) -> None:
 
 
 def _print_json(data: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
+    try:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _nobody_reads()
+
+
+def _nobody_reads() -> None:
+    """`bayplan columns | head`: the reader has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _escaped(text: str) -> str:

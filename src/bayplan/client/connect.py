@@ -159,20 +159,30 @@ def _tls(cluster: _Cluster, user: _User, folder: Path) -> ssl.SSLContext:
 
 
 def _load_client_certificate(context: ssl.SSLContext, user: _User, folder: Path) -> None:
-    if user.client_certificate:
-        context.load_cert_chain(folder / user.client_certificate, folder / user.client_key)
-    elif user.client_certificate_data:
-        # Python loads key pairs from files only; these two exist for a moment, for us alone.
-        with tempfile.TemporaryDirectory() as scratch:
-            cert, key = Path(scratch, "cert.pem"), Path(scratch, "key.pem")
-            key.touch(mode=0o600)
-            cert.write_text(_decoded(user.client_certificate_data))
-            key.write_text(_decoded(user.client_key_data))
-            context.load_cert_chain(cert, key)
+    if not user.client_certificate and not user.client_certificate_data:
+        return
+    # Python loads key pairs from files only; what is written here exists for a moment, for us alone.
+    with tempfile.TemporaryDirectory() as scratch:
+        cert = _pem(user.client_certificate_data, folder / user.client_certificate, Path(scratch, "cert.pem"))
+        key = _pem(user.client_key_data, folder / user.client_key, Path(scratch, "key.pem"))
+        context.load_cert_chain(cert, key, password="")
+
+
+def _pem(data: str, file: Path, scratch: Path) -> Path:
+    """A file with the PEM; data inside the kubeconfig wins over a file, as with kubectl."""
+    if not data:
+        return file
+    scratch.touch(mode=0o600)
+    scratch.write_text(_decoded(data))
+    return scratch
 
 
 def _decoded(data: str) -> str:
     try:
-        return base64.b64decode(data, validate=False).decode()
+        text = base64.b64decode("".join(data.split()), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
         raise ValueError(f"not base64 of a PEM file: {error}") from error
+    # An empty CA would mean that of the system: anybody's certificate.
+    if not text.strip():
+        raise ValueError("base64 of nothing")
+    return text

@@ -20,12 +20,11 @@ def assemble(config: BayplanConfiguration, document: Document) -> list[Policy]:
     for number, entry in enumerate(config.policies):
         path = ("policies", number)
         try:
-            policies += _make(entry, base)
+            _add(policies, _make(entry, base))
         except PolicyError as error:
             raise ConfigError(f"{document.source}:{document.line(path)}: {error}") from error
         except _BadArgs as error:
             raise explain(error.error, document, error.schema, base=(*path, "args")) from error.error
-    _check_names(policies)
     return policies
 
 
@@ -35,12 +34,11 @@ def from_files(uses: Sequence[str]) -> list[Policy]:
     for use in uses:
         for definition in load(use):
             try:
-                policies.append(definition.make())
+                _add(policies, [definition.make()])
             except msgspec.ValidationError as error:
                 raise PolicyError(
                     f"{use}: {definition.name} needs arguments: {error}; give them in a file, --config"
                 ) from error
-    _check_names(policies)
     return policies
 
 
@@ -73,12 +71,11 @@ def _make(entry: PolicyEntry, base: Path) -> list[Policy]:
     return made
 
 
-def _check_names(policies: Sequence[Policy]) -> None:
+def _add(policies: list[Policy], made: list[Policy]) -> None:
     """Metrics and messages go by name, so each name is given once."""
-    seen: set[str] = set()
-    for policy in policies:
-        if policy.name in seen:
-            raise ConfigError(
+    for policy in made:
+        if any(policy.name == known.name for known in policies):
+            raise PolicyError(
                 f"two policies are called {policy.name!r}; give one of them a `name` of its own"
             )
-        seen.add(policy.name)
+        policies.append(policy)

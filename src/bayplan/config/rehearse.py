@@ -1,34 +1,63 @@
 """A dry run of every hook on 0, 1 and 3 nodes: what would break in production breaks here."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
+from threading import Thread
 
 import msgspec
 
+from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.scope import EVERY_POD
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
+from bayplan.engine.guard import Attempt
 from bayplan.engine.preempt import Candidate, choose_candidates
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 
+# Far more than a first call takes that loads something large.
+LIMIT_SECONDS = 10.0
 
-def rehearse(policies: Sequence[Policy], *, pods_known: bool) -> list[str]:
+
+def rehearse(
+    policies: Sequence[Policy], *, pods_known: bool, limit_seconds: float = LIMIT_SECONDS
+) -> list[str]:
     """What went wrong, hook by hook; empty when all is well.
 
     ``pods_known`` says whether the server will know the placed pods: a policy that reads ``cpu.free``
-    cannot work with the nodes of a request alone.
+    cannot work with the nodes of a request alone. `PolicyError` for a hook that does not return.
     """
     problems: dict[str, None] = {}
     for policy in policies:
-        for text in _failures(replace(policy, scope=EVERY_POD), pods_known=pods_known):
+        every_pod = replace(policy, scope=EVERY_POD)
+        for text in _in_time(every_pod, pods_known=pods_known, limit_seconds=limit_seconds):
             problems[text] = None
     return list(problems)
 
 
-def _failures(policy: Policy, *, pods_known: bool) -> Iterator[str]:
+def _in_time(policy: Policy, *, pods_known: bool, limit_seconds: float) -> list[str]:
+    attempt = Attempt()
+    found: Future[list[str]] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(list(_failures(policy, attempt, pods_known=pods_known)))
+        except BaseException as error:
+            found.set_exception(error)
+
+    # A daemon, since a thread that never comes back must not keep the command from ending.
+    Thread(target=run, name=f"bayplan-rehearsal-{policy.name}", daemon=True).start()
+    try:
+        return found.result(limit_seconds)
+    except TimeoutError:
+        late = attempt.hook.title if attempt.hook else policy.name
+        raise PolicyError(f"{late}: still running after {limit_seconds:g} s in the dry run") from None
+
+
+def _failures(policy: Policy, attempt: Attempt, *, pods_known: bool) -> Iterator[str]:
     pod = _pod("rehearsal", node=None)
     for count in (0, 1, 3):
         cluster = example_cluster(count)
@@ -36,11 +65,13 @@ def _failures(policy: Policy, *, pods_known: bool) -> Iterator[str]:
         if not pods_known:
             cluster = Snapshot.build(cluster.nodes.objects, None)
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
-        for decision in (filter_nodes([policy], question), score_nodes([policy], question)):
+        for judge in (filter_nodes, score_nodes):
+            decision = judge([policy], question, attempt)
             yield from (outcome.failure.text for outcome in decision.failures if outcome.failure)
         if policy.of_kind("protect"):
             candidates = [Candidate(v.node_name, (v.uid,)) for v in victims]
-            chosen = choose_candidates([policy], question, candidates, victims={v.uid: v for v in victims})
+            known = {v.uid: v for v in victims}
+            chosen = choose_candidates([policy], question, candidates, victims=known, attempt=attempt)
             yield from (failure.text for failure in chosen.failures)
 
 

@@ -36,7 +36,7 @@ class _JsonFormatter(logging.Formatter):
             "time": record.created,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _text(record),
         }
         if pod := CURRENT_POD.get():
             line["pod"] = pod
@@ -47,7 +47,12 @@ class _JsonFormatter(logging.Formatter):
 
 def _one_line(record: logging.LogRecord) -> str:
     """The message; names come from requests, and one with a newline in it must not forge a line."""
-    return record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
+    return _text(record).replace("\r", "\\r").replace("\n", "\\n")
+
+
+def _text(record: logging.LogRecord) -> str:
+    """The message, without halves of surrogate pairs: no encoding has a place for them."""
+    return record.getMessage().encode(errors="backslashreplace").decode()
 
 
 class Sparingly:

@@ -100,7 +100,7 @@ class _Handshake(ssl.SSLObject):
                 raise
             except ssl.SSLError as error:
                 self._failure = error
-                _refusals.warn(log, _plain(error), f"a caller was refused in the TLS handshake: {error}")
+                _refusals.warn(log, _plain(error), f"the TLS handshake with a caller failed: {error}")
         self._reads += 1
         raise self._failure if self._reads > _READS_AFTER_ALERT else ssl.SSLWantReadError
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -194,6 +195,25 @@ async def test_work_between_hooks_has_the_deadline_of_the_request() -> None:
         assert workers.stuck() == []
     finally:
         workers.stop()
+
+
+async def test_what_is_still_in_the_queue_at_its_deadline_is_never_begun() -> None:
+    """Else each thread that replaces a blocked one would be lost to the next request in the queue."""
+    workers = Workers(size=2, policy_seconds=5, request_seconds=0.3, stuck_limit=4)
+    begun: list[str] = []
+    try:
+        runs = [workers.run(lambda _: _block(begun)) for _ in range(30)]
+        outcomes = await asyncio.gather(*runs, return_exceptions=True)
+    finally:
+        workers.stop()
+
+    assert all(isinstance(outcome, RequestOverrun) for outcome in outcomes)
+    assert len(begun) < 15
+
+
+def _block(begun: list[str]) -> None:
+    begun.append(threading.current_thread().name)
+    time.sleep(1)
 
 
 def _leave(attempt: object) -> None:

@@ -117,6 +117,8 @@ class Listener:
     async def close(self) -> None:
         """Close what is still open."""
         self.stop_accepting()
+        # Idle connections end now; the timeout is for those that are being answered.
+        self.http.pre_shutdown()
         await self.http.shutdown(timeout=1.0)
 
 
@@ -147,6 +149,7 @@ class Server:
         )
         self.ops_listener: Listener | None = None
         self._draining = False
+        self._starting: asyncio.Task[object] | None = None
         self._stop = asyncio.Event()
         self._add_checks()
 
@@ -155,12 +158,16 @@ class Server:
         """Serve while the block runs, then drain and stop."""
         options = self.options
         async with contextlib.AsyncExitStack() as stack:
+            # Before the files are used: what is replaced from here on is seen as a change.
+            known = options.tls.fingerprint() if options.tls else ()
             context = options.tls.context() if options.tls else None
             tasks: list[asyncio.Task[None]] = []
             stack.push_async_callback(_cancel, tasks)
             if options.connection is not None:
                 client = await stack.enter_async_context(ApiClient(options.connection))
+                self._starting = asyncio.current_task()
                 self.view.replace(await list_cluster(client))
+                self._starting = None
                 if self.app.verbs.binder is None:
                     self.app.verbs.binder = ApiBinder(client, timeout_seconds=options.limits.request_seconds)
                 take = partial(list_cluster, client)
@@ -169,16 +176,18 @@ class Server:
             if options.watch_interpreter:
                 watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
                 tasks.append(asyncio.create_task(watching))
+            # Bound before anybody can ask whether we are ready.
+            self.listener = Listener(self.app.handle, options.listen, limits=options.limits)
+            stack.callback(self.listener.stop_accepting)
             if options.ops_listen is not None:
                 ops = OpsApp(self.health, self.metrics, refresh=self._refresh_gauges)
                 self.ops_listener = Listener(ops.handle, options.ops_listen, limits=options.limits)
                 stack.push_async_callback(self.ops_listener.close)
                 await self.ops_listener.listen(None)
-            self.listener = Listener(self.app.handle, options.listen, limits=options.limits)
             stack.push_async_callback(self.listener.close)
             await self.listener.listen(context)
             if options.tls is not None:
-                tasks.append(asyncio.create_task(self._reload_certificates(options.tls)))
+                tasks.append(asyncio.create_task(self._reload_certificates(options.tls, known)))
             stack.callback(self.workers.stop)
             try:
                 yield self
@@ -188,10 +197,15 @@ class Server:
     async def serve_until_signal(self, *, ready: Callable[["Server"], None] | None = None) -> None:
         """Serve until SIGTERM or SIGINT."""
         self.stop_on_signals()
-        async with self.running():
-            if ready is not None:
-                ready(self)
-            await self.stopped()
+        try:
+            async with self.running():
+                if ready is not None:
+                    ready(self)
+                await self.stopped()
+        except asyncio.CancelledError:
+            if not self._stop.is_set():
+                raise
+            log.info("told to stop before the cluster was listed")
 
     def stop_on_signals(self) -> None:
         """Begin to stop on SIGTERM and SIGINT."""
@@ -206,6 +220,9 @@ class Server:
     def stop(self) -> None:
         """Begin to stop, as SIGTERM does."""
         self._stop.set()
+        if self._starting is not None:
+            # An API server that does not answer must not hold the end up.
+            self._starting.cancel()
 
     async def _drain(self) -> None:
         """Not ready any more; no new connections; requests under way are answered."""
@@ -216,8 +233,7 @@ class Server:
                 await self.app.idle.wait()
         log.info("drained; %d requests left", self.app.in_flight)
 
-    async def _reload_certificates(self, files: TlsFiles) -> None:
-        known = files.fingerprint()
+    async def _reload_certificates(self, files: TlsFiles, known: tuple[bytes | None, ...]) -> None:
         while True:
             await asyncio.sleep(self.options.tls_reload_seconds)
             found = files.fingerprint()
@@ -268,7 +284,8 @@ def _bind(address: Address) -> socket.socket:
         listening.bind((host, port))
         listening.listen(1024)
         listening.setblocking(False)
-    except (OSError, UnicodeError) as error:
+    except (OSError, TypeError, ValueError) as error:
+        # A host that cannot be written in IDNA is a TypeError to Python.
         listening.close()
         reason = getattr(error, "strerror", None) or error
         raise ListenError(f"cannot listen on {host}:{port}: {reason}") from error

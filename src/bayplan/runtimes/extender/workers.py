@@ -34,10 +34,10 @@ class RequestOverrun(Exception):
 class _Job(Generic[T]):
     """One try at a request, on its way to a thread and back."""
 
-    def __init__(self, work: Callable[[Attempt], T], attempt: Attempt) -> None:
+    def __init__(self, work: Callable[[Attempt], T], attempt: Attempt, *, deadline: float) -> None:
         self.attempt = attempt
+        self.deadline = deadline
         self.thread: _Worker | None = None
-        self.abandoned = False
         self._work = work
         self._loop = asyncio.get_running_loop()
         self.done: asyncio.Future[T] = self._loop.create_future()
@@ -91,8 +91,8 @@ class _Worker(threading.Thread):
                 with self._lock:
                     self._job = job
                 job.thread = self
-                # Nobody waits for an abandoned job, so nobody would watch its hooks.
-                if not job.abandoned:
+                # Nobody waits any more after the deadline, so nobody would watch the hooks.
+                if time.monotonic() < job.deadline:
                     job.run()
                 with self._lock:
                     self._job = None
@@ -134,9 +134,9 @@ class Workers:
         deadline = time.monotonic() + self._request_seconds
         given_up = self._hopeless()
         while True:
-            job = _Job(work, Attempt(given_up=given_up))
+            job = _Job(work, Attempt(given_up=given_up), deadline=deadline)
             self._jobs.put(job)  # type: ignore[arg-type]
-            late = await self._wait(job, deadline)
+            late = await self._wait(job)
             if late is None:
                 return job.done.result()
             if not self._leave_behind(job, late):
@@ -184,7 +184,7 @@ class Workers:
             return {}
         return {hook.policy: overrun(hook, self._policy_seconds) for hook in stuck}
 
-    async def _wait(self, job: "_Job[T]", deadline: float) -> Hook | None:
+    async def _wait(self, job: "_Job[T]") -> Hook | None:
         """``None`` once the job is done, or the hook that overran; `RequestOverrun` at the deadline."""
         while True:
             attempt = job.attempt
@@ -192,19 +192,14 @@ class Workers:
             now = time.monotonic()
             if hook is not None and now - since >= self._policy_seconds and attempt.hook is hook:
                 return hook
-            if now >= deadline:
-                self._abandon(job)
+            if now >= job.deadline:
+                self._leave_behind(job, job.attempt.hook)
+                job.done.cancel()
                 raise RequestOverrun(f"the request took longer than {self._request_seconds:.1f} s")
             due = since + self._policy_seconds if hook is not None else now + self._policy_seconds
-            await asyncio.wait({job.done}, timeout=max(0.001, min(due, deadline) - now))
+            await asyncio.wait({job.done}, timeout=max(0.001, min(due, job.deadline) - now))
             if job.done.done():
                 return None
-
-    def _abandon(self, job: "_Job[T]") -> None:
-        """A job that waits for a thread will not be run; one that is under way loses its thread."""
-        job.abandoned = True
-        self._leave_behind(job, job.attempt.hook)
-        job.done.cancel()
 
     def _leave_behind(self, job: "_Job[T]", hook: Hook | None) -> bool:
         """Replace the thread that runs the job; False where none does any more, or yet."""
@@ -214,10 +209,13 @@ class Workers:
         job.done.cancel()
         self._threads.remove(thread)
         self._threads.append(self._start())
-        if hook is not None:
-            self._stuck[thread] = hook
+        if hook is None:
+            return True
+        self._stuck[thread] = hook
+        seconds = time.monotonic() - job.attempt.since
+        # Less than its own time: the request's was over, and the hook is not to blame.
+        if seconds >= self._policy_seconds:
             self._overruns[hook.policy] = self._overruns.get(hook.policy, 0) + 1
             self._overran_at[hook.policy] = time.monotonic()
-            seconds = self._policy_seconds
             log.error("%s: still running after %.1f s; its thread was replaced", hook.title, seconds)
         return True

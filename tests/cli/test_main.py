@@ -1,0 +1,295 @@
+"""The command line: instant help, errors a person can act on, exit codes 0, 1 and 2."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bayplan.cli.main import commands
+
+COMMANDS = ["demo", "init", "check", "serve", "columns"]
+BAYPLAN = Path(sys.executable).parent / "bayplan"
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(commands, [str(argument) for argument in arguments])
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def config(folder: Path, text: str) -> Path:
+    return written(folder / "bayplan.yaml", f"apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n{text}")
+
+
+def policy(folder: Path, code: str = "@bayplan.filter\ndef f(pod, node): ...\n") -> Path:
+    return written(folder / "policy.py", f"import bayplan\n\n{code}")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["serve", "--help"], ["check", "--help"]])
+def test_help_imports_neither_numpy_nor_aiohttp(arguments: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from bayplan.cli.main import commands\n"
+        f"commands({arguments!r}, standalone_mode=False)\n"
+        "heavy = {'numpy', 'aiohttp', 'prometheus_client', 'rich', 'yaml', 'uvloop'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "bayplan" in done.stdout or "Usage" in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_has_help(command: str, flag: str) -> None:
+    result = run(command, flag)
+
+    assert result.exit_code == 0
+    assert "Usage:" in result.output
+
+
+def test_the_list_of_commands_is_complete() -> None:
+    files = {file.stem for file in Path(sys.modules["bayplan.cli.main"].__file__ or "").parent.glob("*.py")}
+
+    listed = run("--help").output
+
+    assert set(COMMANDS) <= files
+    assert all(f"  {command} " in listed for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["sevre"], "no command 'sevre'; did you mean 'serve'?", id="a typo in the command"),
+        pytest.param(["serve", "--lisen", "x"], "--listen", id="a typo in a flag"),
+        pytest.param(["columns", "-o", "xml"], "'xml' is not one of", id="a form that is none"),
+        pytest.param(["serve", "--log-level", "loud"], "'loud' is not one of", id="a level that is none"),
+        pytest.param(["demo", "--pods", "0"], "0 is not in the range", id="a number out of range"),
+    ],
+)
+def test_misuse_exits_with_2(arguments: list[str], said: str) -> None:
+    result = run(*arguments)
+
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_init_then_check_then_pytest_works(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+
+    assert run("init", folder).exit_code == 0
+    checked = run("check", "--config", folder / "bayplan.yaml")
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert checked.exit_code == 0, checked.output
+    assert "ok: 1 policies, every hook ran on 0, 1 and 3 nodes" in checked.output
+    assert tested.returncode == 0, tested.stdout
+    assert "2 passed" in tested.stdout
+
+
+def test_init_keeps_what_is_there_unless_forced(tmp_path: Path) -> None:
+    mine = written(tmp_path / "policy.py", "# mine")
+
+    refused = run("init", tmp_path)
+    assert refused.exit_code == 1
+    assert "policy.py is there already; --force replaces it" in refused.output
+    assert mine.read_text() == "# mine"
+    assert not (tmp_path / "bayplan.yaml").exists(), "nothing is written by halves"
+
+    assert run("init", tmp_path, "--force").exit_code == 0
+    assert mine.read_text() != "# mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            "policies:\n- use: policy.py\n  wieght: 2\n",
+            "bayplan.yaml:5: policies[0].wieght: unknown key; did you mean 'weight'?",
+            id="a typo in the configuration",
+        ),
+        pytest.param("policies:\n- use: polcy.py\n", "bayplan.yaml:4: ", id="a file that is not there"),
+        pytest.param(
+            "policies:\n- use: policy.py:g\n",
+            "no policy 'g' in that file; known here: f",
+            id="a hook that is not there",
+        ),
+        pytest.param(
+            "policies:\n- use: policy.py\nextender:\n  tls: {certFile: a}\n",
+            "bayplan.yaml:6: extender.tls: object missing required field `keyFile`",
+            id="half of TLS",
+        ),
+        pytest.param("policies: []\n", "no policies: give a file", id="no policies"),
+    ],
+)
+def test_check_names_file_line_and_suggestion_and_exits_with_1(tmp_path: Path, text: str, said: str) -> None:
+    policy(tmp_path)
+
+    result = run("check", "--config", config(tmp_path, text))
+
+    assert result.exit_code == 1
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        pytest.param(
+            "@bayplan.filter\ndef f(pod, noed): ...\n",
+            "policy.py:3 f: unknown parameter 'noed'; did",
+            id="typo",
+        ),
+        pytest.param("def f(:\n", "policy.py:3: ", id="no Python"),
+        pytest.param(
+            "@bayplan.filter\nasync def f(pod, node): ...\n", "policy.py:3 f: a hook is a plain", id="async"
+        ),
+        pytest.param("import nonsense_\n", "policy.py:3: ModuleNotFoundError", id="an import that fails"),
+    ],
+)
+def test_check_names_the_line_of_a_policy(tmp_path: Path, code: str, said: str) -> None:
+    result = run("check", policy(tmp_path, code))
+
+    assert result.exit_code == 1
+    assert said in result.output
+
+
+def test_check_shows_problems_of_the_dry_run_in_both_forms(tmp_path: Path) -> None:
+    broken = policy(tmp_path, "@bayplan.filter\ndef f(pod, node):\n    return node.labels['[rack]']\n")
+
+    table = run("check", broken)
+    report = json.loads(run("check", broken, "-o", "json").output)
+
+    assert table.exit_code == 1
+    assert "problem policy.py:5 f: KeyError: '[rack]' (on node rehearsal-0)" in table.output
+    assert report["ok"] is False
+    assert report["problems"] == ["policy.py:5 f: KeyError: '[rack]' (on node rehearsal-0)"]
+
+
+def test_check_shows_every_hook_in_both_forms(tmp_path: Path) -> None:
+    table = run("check", policy(tmp_path))
+    report = json.loads(run("check", policy(tmp_path), "--output", "json").output)
+
+    assert table.exit_code == 0
+    assert "once a node" in table.output
+    assert report == {
+        "ok": True,
+        "policies": [
+            {
+                "name": "policy",
+                "weight": 1.0,
+                "failurePolicy": "Fail",
+                "hooks": [{"name": "f", "kind": "filter", "where": "policy.py:3"}],
+            }
+        ],
+        "problems": [],
+    }
+
+
+def test_columns_are_json_for_programs(tmp_path: Path) -> None:
+    use = policy(
+        tmp_path, "RACK = bayplan.Label('example.com/rack')\n\n@bayplan.filter\ndef f(pod, node): ...\n"
+    )
+
+    result = run("columns", use, "-o", "json")
+
+    assert result.exit_code == 0
+    rows = {row["column"]: row for row in json.loads(result.output)}
+    assert rows["cpu.free"]["unit"] == "milli-CPU"
+    assert any("example.com/rack" in name for name in rows)
+
+
+def test_columns_of_a_snapshot_show_what_is_there(tmp_path: Path) -> None:
+    node = {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": "a"},
+        "status": {"allocatable": {"cpu": "3"}},
+    }
+    snapshot = written(
+        tmp_path / "cluster.json", json.dumps({"kind": "List", "apiVersion": "v1", "items": [node]})
+    )
+
+    rows = {
+        row["column"]: row for row in json.loads(run("columns", "--snapshot", snapshot, "-o", "json").output)
+    }
+
+    assert rows["cpu.allocatable"]["values"] == "3,000"
+    assert "cpu.allocatable" in run("columns", "--snapshot", snapshot).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["serve"], "no policies", id="nothing to serve"),
+        pytest.param(
+            ["serve", "missing.py"], "no such file; `bayplan init` writes a first policy", id="no file"
+        ),
+        pytest.param(
+            ["serve", "POLICY", "--listen", "nowhere"],
+            "extender.listen: 'nowhere' is not HOST:PORT",
+            id="no address",
+        ),
+        pytest.param(
+            ["serve", "POLICY", "--tls-cert", "c"], "both --tls-cert and --tls-key", id="half of TLS"
+        ),
+        pytest.param(
+            ["serve", "POLICY", "--tls-cert", "c", "--tls-key", "k"], "certificate", id="no certificate"
+        ),
+        pytest.param(["serve", "POLICY", "--kubeconfig", "k"], "kubeconfig", id="no kubeconfig"),
+        pytest.param(["serve", "POLICY", "--snapshot", "s"], "No such file", id="no snapshot"),
+        pytest.param(
+            ["serve", "--config", "c.yaml"], "`bayplan init` writes a first one", id="no configuration"
+        ),
+    ],
+)
+def test_serve_says_in_one_line_why_it_does_not_start(
+    tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    use = str(policy(tmp_path))
+    ports = ["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"]
+    given = [use if argument == "POLICY" else argument for argument in arguments]
+
+    done = subprocess.run(
+        [BAYPLAN, given[0], *(ports if "--listen" not in given else ports[2:]), *given[1:]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+    assert done.returncode == 1
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith("Error: ")
+    assert said in error
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_reader_that_has_seen_enough_is_no_error(form: str) -> None:
+    """`bayplan columns | head -1`: the pipe is closed while there is more to say."""
+    columns = subprocess.Popen(
+        [BAYPLAN, "columns", "-o", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert columns.stdout is not None
+    columns.stdout.close()
+    assert columns.stderr is not None
+    with columns.stderr:
+        said = columns.stderr.read()
+
+    assert columns.wait(30) == 0
+    assert said == b""

@@ -1,0 +1,247 @@
+"""Kubeconfigs in all the forms that people have, and what is wrong with those that do not work."""
+
+import base64
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.client import connect
+from bayplan.client.connect import Connection, default_kubeconfig, from_kubeconfig, in_cluster
+from bayplan.client.errors import ConnectError
+from tests.controlplane.certs import Authority, KeyPair, make_ca
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return make_ca("cluster-ca", tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def user(ca: Authority) -> KeyPair:
+    return ca.issue("admin", client=True)
+
+
+def data(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def write(
+    folder: Path,
+    *,
+    cluster: dict[str, Any] | None = None,
+    user: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Path:
+    """A kubeconfig with one context called ``main``."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443", **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u", "namespace": "x"}}],
+        "current-context": "main",
+        "preferences": {},
+        **changes,
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def trusted(connection: Connection) -> list[Any]:
+    assert connection.tls is not None
+    return connection.tls.get_ca_certs()
+
+
+def test_certificates_inside_the_file(tmp_path: Path, ca: Authority, user: KeyPair) -> None:
+    path = write(
+        tmp_path,
+        cluster={"certificate-authority-data": data(ca.cert)},
+        user={"client-certificate-data": data(user.cert), "client-key-data": data(user.key)},
+    )
+
+    connection = from_kubeconfig(path)
+
+    assert connection.server == "https://127.0.0.1:6443"
+    assert len(trusted(connection)) == 1
+    assert connection.bearer() == ""
+
+
+def test_certificates_beside_the_file(tmp_path: Path, ca: Authority, user: KeyPair) -> None:
+    (tmp_path / "ca.crt").write_bytes(ca.cert.read_bytes())
+    (tmp_path / "me.crt").write_bytes(user.cert.read_bytes())
+    (tmp_path / "me.key").write_bytes(user.key.read_bytes())
+    path = write(
+        tmp_path,
+        cluster={"certificate-authority": "ca.crt"},
+        user={"client-certificate": "me.crt", "client-key": "me.key"},
+    )
+
+    assert len(trusted(from_kubeconfig(path))) == 1
+
+
+def test_data_wins_over_a_file_as_with_kubectl(tmp_path: Path, ca: Authority, user: KeyPair) -> None:
+    both = {"certificate-authority-data": data(ca.cert), "certificate-authority": "missing.crt"}
+    me = {
+        "client-certificate-data": data(user.cert),
+        "client-certificate": "missing",
+        "client-key": str(user.key),
+    }
+
+    assert len(trusted(from_kubeconfig(write(tmp_path, cluster=both, user=me)))) == 1
+
+
+def test_a_token_and_a_name_for_tls(tmp_path: Path, ca: Authority) -> None:
+    cluster = {"certificate-authority-data": data(ca.cert), "tls-server-name": "kubernetes"}
+
+    connection = from_kubeconfig(write(tmp_path, cluster=cluster, user={"token": "secret"}))
+
+    assert (connection.bearer(), connection.server_name) == ("secret", "kubernetes")
+
+
+def test_a_token_file_is_read_each_time(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("first\n")
+    connection = from_kubeconfig(write(tmp_path, user={"tokenFile": "token"}))
+    assert connection.bearer() == "first"
+
+    (tmp_path / "token").write_text("second\n")
+    assert connection.bearer() == "second"
+
+    (tmp_path / "token").unlink()
+    with pytest.raises(ConnectError, match="token: No such file"):
+        connection.bearer()
+
+
+def test_whoever_wants_no_verification_gets_none(tmp_path: Path) -> None:
+    tls = from_kubeconfig(write(tmp_path, cluster={"insecure-skip-tls-verify": True})).tls
+
+    assert tls is not None
+    assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_NONE, False)
+
+
+def test_plain_http_needs_no_tls(tmp_path: Path) -> None:
+    connection = from_kubeconfig(write(tmp_path, cluster={"server": "http://127.0.0.1:8001/"}))
+
+    assert (connection.tls, connection.server) == (None, "http://127.0.0.1:8001")
+
+
+def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
+    path = write(tmp_path, contexts=[{"name": "main", "context": {"cluster": "c"}}])
+
+    assert from_kubeconfig(path).bearer() == ""
+
+
+def test_another_context_can_be_chosen(tmp_path: Path) -> None:
+    second = {"name": "d", "cluster": {"server": "https://other:6443"}}
+    path = write(
+        tmp_path,
+        clusters=[{"name": "c", "cluster": {"server": "https://one:6443"}}, second],
+        contexts=[
+            {"name": "main", "context": {"cluster": "c", "user": "u"}},
+            {"name": "second", "context": {"cluster": "d", "user": "u"}},
+        ],
+    )
+
+    assert from_kubeconfig(path).server == "https://one:6443"
+    assert from_kubeconfig(path, context="second").server == "https://other:6443"
+
+
+@pytest.mark.parametrize(
+    ("changes", "context", "error"),
+    [
+        pytest.param(
+            {"current-context": ""}, "", "no current-context; give one with --context", id="no context"
+        ),
+        pytest.param({}, "mian", "no context 'mian'; did you mean 'main'?", id="a typo in the context"),
+        pytest.param({"clusters": []}, "", "no cluster 'c'", id="a cluster that is not there"),
+        pytest.param({"users": []}, "", "no user 'u'", id="a user that is not there"),
+        pytest.param(
+            {"users": [{"name": "u", "user": {"exec": {"command": "aws"}}}]}, "", "exec", id="a program"
+        ),
+        pytest.param({"clusters": "x"}, "", "Expected `array`, got `str`", id="a wrong type"),
+        pytest.param({"clusters": [{"name": "c", "cluster": {}}]}, "", "`server`", id="no server"),
+        pytest.param(
+            {"users": [{"name": "u", "user": {"client-certificate": "no.crt", "client-key": "no.key"}}]},
+            "",
+            "a certificate or key cannot be read",
+            id="a certificate that is not there",
+        ),
+        pytest.param(
+            {
+                "clusters": [
+                    {"name": "c", "cluster": {"server": "https://x", "certificate-authority-data": "%%"}}
+                ]
+            },
+            "",
+            "a certificate or key cannot be read",
+            id="data that is no certificate",
+        ),
+        pytest.param(
+            {
+                "clusters": [
+                    {"name": "c", "cluster": {"server": "https://x", "certificate-authority-data": "Cg=="}}
+                ]
+            },
+            "",
+            "a certificate or key cannot be read",
+            id="data that is nothing",
+        ),
+    ],
+)
+def test_mistakes_name_the_file_and_the_way_out(
+    tmp_path: Path, changes: dict[str, Any], context: str, error: str
+) -> None:
+    with pytest.raises(ConnectError) as caught:
+        from_kubeconfig(write(tmp_path, **changes), context=context)
+
+    assert "kubeconfig" in str(caught.value)
+    assert error in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        pytest.param(None, "No such file or directory", id="no file"),
+        pytest.param(b"", "no current-context", id="an empty file"),
+        pytest.param(b"a: [", "not valid YAML", id="no YAML"),
+        pytest.param(b"\xff\xfe\x00", "kubeconfig", id="no text"),
+        pytest.param(b"[1, 2]", "Expected `object`", id="a list"),
+    ],
+)
+def test_files_that_are_no_kubeconfig(tmp_path: Path, content: bytes | None, error: str) -> None:
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(ConnectError, match="kubeconfig") as caught:
+        from_kubeconfig(path)
+    assert error in str(caught.value)
+
+
+def test_where_kubectl_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert default_kubeconfig() == tmp_path / ".kube" / "config"
+
+    monkeypatch.setenv("KUBECONFIG", ":/first:/second")
+    assert default_kubeconfig() == Path("/first")
+
+
+def test_inside_a_pod(tmp_path: Path, ca: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "_SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(ConnectError, match=r"ca\.crt: No such file"):
+        in_cluster()
+
+    (tmp_path / "ca.crt").write_bytes(ca.cert.read_bytes())
+    (tmp_path / "token").write_text("pod-token")
+    connection = in_cluster()
+    assert (connection.server, connection.bearer()) == ("https://[fd00::1]:443", "pod-token")
+
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    with pytest.raises(ConnectError, match=r"not in a cluster.*--kubeconfig"):
+        in_cluster()

@@ -1,0 +1,155 @@
+"""The configuration is read strictly: each mistake with its file, its line and the nearest right name."""
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.config.load import ConfigError, load_config, parse_config
+
+HEAD = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n"
+
+
+def parse(text: str, *, head: str = HEAD) -> str:
+    """The error that this text is."""
+    with pytest.raises(ConfigError) as caught:
+        parse_config((head + text).encode(), source="bayplan.yaml")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param(
+            "polices: []\n",
+            "bayplan.yaml:3: polices: unknown key; did you mean 'policies'?",
+            id="a typo at the top",
+        ),
+        pytest.param(
+            "policies:\n- use: a.py\n  wieght: 2\n",
+            "bayplan.yaml:5: policies[0].wieght: unknown key; did you mean 'weight'?",
+            id="a typo in a policy",
+        ),
+        pytest.param(
+            "policies:\n- use: a.py\n- use: b.py\n  for:\n    namespace: x\n",
+            "bayplan.yaml:7: policies[1].for.namespace: unknown key; did you mean 'namespaces'?",
+            id="a typo in a scope",
+        ),
+        pytest.param(
+            "extender:\n  limits:\n    maxInflight: 3\n",
+            "bayplan.yaml:5: extender.limits.maxInflight: unknown key; did you mean 'maxInFlight'?",
+            id="a capital letter",
+        ),
+        pytest.param(
+            "extender:\n  tls: {certFile: a, keyFile: b, clientCaFile: c}\n",
+            "bayplan.yaml:4: extender.tls.clientCaFile: unknown key; did you mean 'clientCAFile'?",
+            id="an acronym",
+        ),
+        pytest.param(
+            "policies:\n- use: a.py\n  failurePolicy: ignore\n",
+            "bayplan.yaml:5: policies[0].failurePolicy: 'ignore' is not allowed; did you mean 'Ignore'?",
+            id="a value in the wrong case",
+        ),
+        pytest.param(
+            "cluster:\n  source: kubecfg\n",
+            "bayplan.yaml:4: cluster.source: 'kubecfg' is not allowed; did you mean 'kubeconfig'?",
+            id="a source that is none",
+        ),
+        pytest.param(
+            "extender:\n  limits:\n    policyTimeout: 5\n",
+            "bayplan.yaml:5: extender.limits.policyTimeout: a duration is text with a unit, such as 5s",
+            id="seconds without a unit",
+        ),
+        pytest.param(
+            "extender:\n  limits: {maxConnections: 0}\n",
+            "bayplan.yaml:4: extender.limits.maxConnections: expected `int` >= 1",
+            id="a bound of nothing",
+        ),
+        pytest.param(
+            "policies:\n- use: a.py\n  weight: -1\n",
+            "bayplan.yaml:5: policies[0].weight: expected `float` > 0.0",
+            id="a negative weight",
+        ),
+        pytest.param(
+            "policies:\n- name: x\n",
+            "bayplan.yaml:4: policies[0]: object missing required field `use`",
+            id="a policy without use",
+        ),
+        pytest.param(
+            "policies: 3\n", "bayplan.yaml:3: policies: expected `array`, got `int`", id="a wrong type"
+        ),
+        pytest.param(
+            "kind: Other\n",
+            "bayplan.yaml:3: key 'kind' is given twice (first on line 2); keep one of them",
+            id="twice",
+        ),
+        pytest.param("policies: [\n", "bayplan.yaml:4:1: not valid YAML", id="no YAML"),
+        pytest.param("---\na: 1\n", "bayplan.yaml: want one YAML document, found 2", id="two documents"),
+    ],
+)
+def test_mistakes(text: str, error: str) -> None:
+    assert parse(text).startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("head", "error"),
+    [
+        pytest.param("", "want one YAML document, found 0", id="an empty file"),
+        pytest.param("kind: BayplanConfiguration\n", "missing required field `apiVersion`", id="no version"),
+        pytest.param(
+            "apiVersion: bayplan.dev/v2\nkind: BayplanConfiguration\n",
+            "bayplan.yaml:1: apiVersion: 'bayplan.dev/v2' is not allowed; did you mean 'bayplan.dev/v1'?",
+            id="a version that is not known",
+        ),
+        pytest.param("just text\n", "expected `object`, got `str`", id="only a text"),
+    ],
+)
+def test_files_that_are_none_of_ours(head: str, error: str) -> None:
+    assert error in parse("", head=head)
+
+
+def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file or directory; `bayplan init` writes a first one"):
+        load_config(tmp_path / "missing.yaml")
+
+
+def test_everything_has_a_default() -> None:
+    config, document = parse_config(HEAD.encode(), source="bayplan.yaml")
+
+    assert config.extender.listen == "127.0.0.1:8888"
+    assert config.extender.limits.keep_alive.seconds > 90, "kube-scheduler keeps idle connections for 90 s"
+    assert config.extender.limits.request_timeout.seconds < 5, "kube-scheduler waits 5 s"
+    assert config.extender.limits.interpreter_timeout.seconds == 30
+    assert config.cluster.source == "request"
+    assert document.source == "bayplan.yaml"
+
+
+def test_every_key_can_be_given(tmp_path: Path) -> None:
+    text = """
+policies:
+- use: a.py:Name
+  name: a
+  weight: 2.5
+  for: {namespaces: ["batch-*"], podSelector: {matchLabels: {tier: batch}}}
+  failurePolicy: Ignore
+  args: {limit: 3}
+cluster: {source: snapshot, snapshot: cluster.json, kubeconfig: k, context: c, refresh: 1m}
+extender:
+  listen: ":8888"
+  opsListen: "[::1]:8889"
+  path: /scheduler
+  observe: true
+  kubeSchedulerVersion: v1.38.1
+  tls: {certFile: a, keyFile: b, clientCAFile: c, requireClientCert: true, allowedNames: [x], reload: 1s}
+  limits: {maxBodyBytes: 1, maxConnections: 2, maxInFlight: 3, headerTimeout: 4s, bodyTimeout: 5s,
+    keepAlive: 6s, policyTimeout: 7s, requestTimeout: 8s, drainTimeout: 9s, stuckThreads: 10,
+    interpreterTimeout: 11s}
+"""
+    path = tmp_path / "bayplan.yaml"
+    path.write_text(HEAD + text)
+
+    config, _ = load_config(path)
+
+    assert config.policies[0].args == {"limit": 3}
+    assert config.extender.tls is not None
+    assert config.extender.tls.allowed_names == ("x",)
+    assert config.extender.limits.interpreter_timeout.seconds == 11

@@ -1,0 +1,89 @@
+"""A dry run finds what would break in production: on no node, on one, on three."""
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.config.assemble import from_files
+from bayplan.config.rehearse import example_cluster, rehearse
+
+HEAD = "import bayplan\nimport numpy as np\n\n"
+
+
+def problems(folder: Path, code: str, *, pods_known: bool = True) -> list[str]:
+    (folder / "policy.py").write_text(HEAD + code)
+    return rehearse(from_files([str(folder / "policy.py")]), pods_known=pods_known)
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        pytest.param(
+            "@bayplan.filter\ndef f(pod, node):\n    return node.labels['rack'] == 'a'\n",
+            "policy.py:6 f: KeyError: 'rack' (on node rehearsal-0)",
+            id="a label that not every node has",
+        ),
+        pytest.param(
+            "@bayplan.score\ndef s(pod, nodes):\n    return np.ones((len(nodes), 1))\n",
+            "policy.py:4 s: shape (1, 1), want (1,)",
+            id="a wrong shape",
+        ),
+        pytest.param(
+            "@bayplan.score\ndef s(pod, nodes):\n    return [nodes['cpu.free'].max()] * len(nodes)\n",
+            "ValueError",
+            id="the largest of nothing",
+        ),
+        pytest.param(
+            "@bayplan.filter\ndef f(pod, node):\n    return 7\n",
+            "policy.py:4 f: returned int 7",
+            id="no verdict",
+        ),
+        pytest.param(
+            "@bayplan.protect\ndef p(pod, victim):\n    return 1 / 0\n",
+            "policy.py:6 p: ZeroDivisionError: division by zero",
+            id="a protect that raises",
+        ),
+        pytest.param(
+            "@bayplan.score\ndef s(pod, nodes):\n    return nodes['cpu.fre']\n",
+            "cpu.free",
+            id="a column that is none",
+        ),
+    ],
+)
+def test_what_is_found(tmp_path: Path, code: str, problem: str) -> None:
+    found = problems(tmp_path, code)
+
+    assert any(problem in text for text in found), found
+
+
+def test_a_sound_policy_has_no_problems(tmp_path: Path) -> None:
+    assert problems(tmp_path, "@bayplan.score\ndef s(pod, nodes):\n    return nodes['cpu.free']\n") == []
+
+
+def test_free_cpu_needs_the_pods(tmp_path: Path) -> None:
+    code = "@bayplan.score\ndef s(pod, nodes):\n    return nodes['cpu.free']\n"
+
+    (problem,) = problems(tmp_path, code, pods_known=False)
+
+    assert "cpu.free" in problem
+
+
+def test_scopes_do_not_hide_a_policy_from_the_rehearsal(tmp_path: Path) -> None:
+    (tmp_path / "policy.py").write_text("import bayplan\n@bayplan.filter\ndef f(pod, node):\n    return 7\n")
+    from bayplan.config.flags import Flags, load_all
+
+    config = tmp_path / "bayplan.yaml"
+    config.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n"
+        "policies: [{use: policy.py, for: {namespaces: [nowhere]}}]\n"
+    )
+
+    assert rehearse(load_all([], Flags(config=config)).policies, pods_known=True)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_the_example_cluster_has_a_pod_on_each_node(count: int) -> None:
+    cluster = example_cluster(count)
+
+    assert len(cluster.nodes) == len(cluster.pods) == count
+    assert cluster.nodes["cpu.free"].tolist() == [3900] * count

@@ -1,0 +1,330 @@
+"""The server as a process: signals, an orderly end, memory, and an interpreter that is held."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.runtimes.extender.serve import ListenError, Server
+from tests.controlplane.certs import Authority, KeyPair, make_ca
+from tests.controlplane.ports import free_port
+from tests.controlplane.processes import Child
+from tests.controlplane.waiting import wait_until
+from tests.runtimes.extender.caller import (
+    ask,
+    make_node,
+    make_pod,
+    metric,
+    names_request,
+    nodes_request,
+    request,
+)
+from tests.runtimes.extender.obedient import make_options, write_config
+from tests.runtimes.extender.served import BAYPLAN, Served, served
+
+NODES = [f"node-{number}" for number in range(3)]
+FULL = nodes_request([make_node(name) for name in NODES])
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def full(**annotations: str) -> dict[str, Any]:
+    return nodes_request([make_node(name) for name in NODES], pod=make_pod(**annotations))
+
+
+@contextlib.contextmanager
+def asking(server: Served, body: Any) -> Iterator[Callable[[], Any]]:
+    """A request under way in a thread; call the result to wait for its answer."""
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(server.ask("filter", body)), daemon=True)
+    thread.start()
+    wait_until(lambda: in_flight(server) >= 1, 5, what="the request is under way")
+
+    def answer() -> Any:
+        thread.join(15)
+        return answers[0]
+
+    yield answer
+    thread.join(15)
+
+
+def in_flight(server: Served) -> float:
+    text = server.look("/metrics", timeout_seconds=5)[1]
+    return next(
+        float(line.split()[1]) for line in text.splitlines() if line.startswith("bayplan_requests_in_flight ")
+    )
+
+
+def refused(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_sigterm_lets_a_request_under_way_finish_and_ends_with_0(tmp_path: Path) -> None:
+    limits = {"policyTimeout": "10s", "requestTimeout": "10s"}
+    with served(tmp_path, limits=limits) as server:
+        with asking(server, full(do="sleep", seconds="1.5", refuse='{"node-1": "no"}')) as answer:
+            server.terminate()
+            wait_until(lambda: server.probe("/readyz") == 503, 2, what="not ready while draining")
+            wait_until(lambda: refused(server.port), 2, what="new connections are refused")
+            assert server.probe("/livez") == 200
+            assert "the server is shutting down" in server.look("/readyz")[1]
+
+            assert list(answer()["FailedAndUnresolvableNodes"]) == ["node-1"]
+        assert server.child.wait_ended() == 0
+        assert "drained; 0 requests left" in server.child.log()
+
+
+def test_sigterm_with_a_stuck_policy_thread_still_ends_in_time(tmp_path: Path) -> None:
+    limits = {"policyTimeout": "200ms", "requestTimeout": "1s", "drainTimeout": "2s"}
+    with served(tmp_path, limits=limits) as server:
+        assert "took too long" in server.ask("filter", full(do="sleep", seconds="600"))["Error"]
+        start = time.monotonic()
+        server.terminate()
+
+        assert server.child.wait_ended() == 0
+        assert time.monotonic() - start < 5
+
+
+def test_sigterm_does_not_wait_for_ever_for_a_slow_caller(tmp_path: Path) -> None:
+    with served(tmp_path, limits={"drainTimeout": "500ms"}) as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as slow:
+            slow.sendall(request("filter", FULL)[:-5])
+            wait_until(lambda: in_flight(server) == 1, 5, what="the request is under way")
+            server.terminate()
+
+            assert server.child.wait_ended() == 0
+        assert "drained; 1 requests left" in server.child.log()
+
+
+def test_idle_connections_do_not_hold_the_end_up(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        with contextlib.closing(connection):
+            connection.request("POST", "/filter", json.dumps(FULL))
+            connection.getresponse().read()
+            start = time.monotonic()
+            server.terminate()
+
+            assert server.child.wait_ended() == 0
+            assert time.monotonic() - start < 0.9, "an idle connection has nothing to wait for"
+
+
+def test_sigterm_while_the_api_server_does_not_answer_ends_the_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        kubeconfig = tmp_path / "kubeconfig"
+        context = {"name": "x", "context": {"cluster": "x"}}
+        cluster = {"name": "x", "cluster": {"server": f"http://127.0.0.1:{silent.getsockname()[1]}"}}
+        kubeconfig.write_text(
+            json.dumps({"clusters": [cluster], "contexts": [context], "current-context": "x"})
+        )
+        config = write_config(tmp_path)
+        child = Child(
+            "bayplan serve",
+            [BAYPLAN, "serve", "--config", config, "--kubeconfig", kubeconfig],
+            log=tmp_path / "log",
+        )
+        silent.settimeout(20)
+        with silent.accept()[0]:
+            os.kill(child.pid, signal.SIGTERM)
+
+            assert child.wait_ended() == 0
+        assert "told to stop before the cluster was listed" in child.log()
+
+
+def test_certificates_are_replaced_by_the_real_server_too(tmp_path: Path) -> None:
+    ca, other = make_ca("ca", tmp_path / "ca"), make_ca("other", tmp_path / "other")
+    tls = {"certFile": "tls.crt", "keyFile": "tls.key", "reload": "100ms"}
+
+    def put(pair: KeyPair) -> None:
+        (tmp_path / "tls.crt").write_bytes(pair.cert.read_bytes())
+        (tmp_path / "tls.key").write_bytes(pair.key.read_bytes())
+
+    def connected(authority: Authority) -> http.client.HTTPSConnection | None:
+        context = ssl.create_default_context(cafile=str(authority.cert))
+        connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=5, context=context)
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError:
+            return None
+        return connection
+
+    def answer(connection: http.client.HTTPSConnection) -> int:
+        connection.request("POST", "/filter", json.dumps(FULL))
+        response = connection.getresponse()
+        response.read()
+        return response.status
+
+    put(ca.issue("extender", ips=["127.0.0.1"], server=True))
+    with served(tmp_path, tls=tls) as server:
+        old = connected(ca)
+        assert old is not None
+        with contextlib.closing(old):
+            assert answer(old) == 200
+            put(other.issue("extender", ips=["127.0.0.1"], server=True))
+            new = wait_until(lambda: connected(other), 10, what="the new certificate is shown")
+            with contextlib.closing(new):
+                assert answer(new) == 200
+            assert answer(old) == 200, "what was open lives on"
+            assert connected(ca) is None
+
+
+def test_something_that_holds_the_interpreter_ends_the_process_and_a_restart_works(tmp_path: Path) -> None:
+    limits = {"interpreterTimeout": "2s"}
+    with served(tmp_path, limits=limits) as server:
+        assert server.ask("filter", FULL)["Error"] == ""
+        caller = threading.Thread(
+            target=_ignore_errors, args=(server, full(do="hold the interpreter")), daemon=True
+        )
+        caller.start()
+        wait_until(lambda: server.probe("/livez") is None, 5, what="nobody answers probes")
+
+        assert server.child.wait_ended() == 1
+        caller.join(5)
+        log = server.child.log()
+        assert "Timeout (0:00:02)!" in log
+        assert "obedient.py" in log, "the traceback says who held it"
+
+    with served(tmp_path, limits=limits) as again:
+        assert again.ask("filter", FULL)["Error"] == ""
+
+
+def _ignore_errors(server: Served, body: Any) -> None:
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        server.ask("filter", body, timeout_seconds=20)
+
+
+def test_probes_are_answered_within_a_second_while_every_thread_loops(tmp_path: Path) -> None:
+    limits = {"policyTimeout": "3s", "requestTimeout": "4s"}
+    with served(tmp_path, limits=limits) as server:
+        callers = [
+            threading.Thread(target=_ignore_errors, args=(server, full(do="loop")), daemon=True)
+            for _ in range(4)
+        ]
+        for caller in callers:
+            caller.start()
+        wait_until(lambda: in_flight(server) == 4, 5, what="all four are under way")
+
+        for path in ("/livez", "/readyz", "/metrics"):
+            start = time.monotonic()
+            assert server.probe(path) == 200
+            assert time.monotonic() - start < 1
+        for caller in callers:
+            caller.join(10)
+        assert server.ask("filter", FULL)["Error"] == ""
+
+
+@on_linux
+def test_memory_stays_flat_under_a_flood_of_bad_and_large_requests(tmp_path: Path) -> None:
+    limit = 4_000_000
+    large = json.dumps(nodes_request([make_node(f"n-{n}", fill=3_000) for n in range(1000)])).encode()
+    bad = [b"", b"[" * 50_000, b"{" * 1000, b"x" * 200_000, b'{"Pod":{"metadata":{"name":"' + b"y" * 500_000]
+
+    def flood(server: Served, rounds: int) -> None:
+        for _ in range(rounds):
+            for body in (*bad, large, b"x" * (limit + 1)):
+                server.ask("filter", body)
+            for body in bad:
+                server.ask("prioritize", body)
+            with socket.create_connection(("127.0.0.1", server.port)) as rude:
+                rude.sendall(b"GARBAGE / HTTP\r\n\r\n")
+                rude.recv(1000)
+            server.ask("filter", full(refuse=json.dumps({"node-1": f"reason {time.monotonic_ns()}"})))
+
+    with served(tmp_path, limits={"maxBodyBytes": limit}) as server:
+        flood(server, 15)
+        before = server.resident_bytes()
+        flood(server, 40)
+        after = server.resident_bytes()
+        assert server.ask("filter", FULL)["Error"] == ""
+
+    print(f"resident before {before / 1e6:.0f} MB, after {after / 1e6:.0f} MB")
+    assert after - before < 25_000_000
+
+
+def test_a_caller_that_closed_its_half_is_answered_by_the_real_server_too(tmp_path: Path) -> None:
+    with served(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port)) as caller:
+        caller.sendall(request("filter", full(do="sleep", seconds="0.2")))
+        caller.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := caller.recv(65536):
+            answer += part
+
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+    assert answer.endswith(b'"Error":""}')
+
+
+def test_a_burst_over_the_connection_cap_is_held_by_the_real_server_too(tmp_path: Path) -> None:
+    with served(tmp_path, limits={"maxConnections": 5}) as server, contextlib.ExitStack() as stack:
+        callers = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+            for _ in range(50)
+        ]
+        answered = 0
+        for caller in callers:
+            with contextlib.suppress(ConnectionError):
+                caller.sendall(request("filter", FULL))
+                answered += caller.recv(15) == b"HTTP/1.1 200 OK"
+
+    assert answered == 5
+
+
+def test_observe_and_json_logs_are_flags(tmp_path: Path) -> None:
+    with served(tmp_path, "--observe", "--log-json") as server:
+        answer = server.ask("filter", full(refuse='{"node-1": "no"}'))
+        lines = [json.loads(line) for line in server.child.log().splitlines()]
+
+    assert len(answer["Nodes"]["items"]) == 3
+    assert any("would refuse 1 of 3 nodes (1 no)" in line["message"] for line in lines)
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
+    with served(tmp_path / "first") as server:
+        policy, taken = tmp_path / "first" / "obedient.py", f"127.0.0.1:{server.port}"
+        second = Child(
+            "second",
+            [BAYPLAN, "serve", policy, "--listen", taken, "--ops-listen", f"127.0.0.1:{free_port()}"],
+            log=tmp_path / "log",
+        )
+
+        assert second.wait_ended() == 1
+        assert f"Error: cannot listen on {taken}: Address already in use" in second.log()
+        assert "Traceback" not in second.log()
+
+
+@pytest.mark.parametrize(
+    "host", [pytest.param("a..b", id="an empty label"), pytest.param("\u2603" * 70, id="a long one")]
+)
+def test_a_host_that_is_none_is_an_error_with_its_name(tmp_path: Path, host: str) -> None:
+    async def start() -> None:
+        async with Server(replace(make_options(tmp_path), listen=(host, 0))).running():
+            raise AssertionError("it must not start")
+
+    with pytest.raises(ListenError, match="cannot listen on"):
+        asyncio.run(start())
+
+
+async def test_draining_in_this_process_answers_what_is_under_way(tmp_path: Path) -> None:
+    pod = make_pod(do="sleep", seconds="0.5")
+    async with Server(make_options(tmp_path, view=NODES)).running() as server:
+        under_way = asyncio.create_task(ask(server, "filter", names_request(NODES, pod=pod)))
+        while await metric(server, "bayplan_requests_in_flight") == 0:
+            assert not under_way.done()
+
+    assert (await under_way).json["NodeNames"] == NODES
