@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from bayplan.snapshot.cluster import Snapshot as Snapshot
     from bayplan.snapshot.columns import Label as Label
     from bayplan.snapshot.columns import NodeAnnotation as NodeAnnotation
+    from bayplan.snapshot.conditions import PodLabel as PodLabel
+    from bayplan.snapshot.conditions import in_namespace as in_namespace
+    from bayplan.snapshot.conditions import same_owner as same_owner
     from bayplan.snapshot.strings import Strings as Strings
     from bayplan.snapshot.table import Node as Node
     from bayplan.snapshot.table import NodeTable as NodeTable
@@ -36,6 +39,7 @@ _HOMES = {
     "NodeAnnotation": "bayplan.snapshot.columns",
     "NodeTable": "bayplan.snapshot.table",
     "Pod": "bayplan.kube.pod",
+    "PodLabel": "bayplan.snapshot.conditions",
     "PolicyError": "bayplan.authoring.hooks",
     "Reason": "bayplan.authoring.verdict",
     "Score": "bayplan.authoring.verdict",
@@ -45,10 +49,12 @@ _HOMES = {
     "Toleration": "bayplan.kube.taint",
     "Verdict": "bayplan.authoring.verdict",
     "filter": "bayplan.authoring.hooks",
+    "in_namespace": "bayplan.snapshot.conditions",
     "policy": "bayplan.authoring.hooks",
     "prefer": "bayplan.authoring.hooks",
     "prepare": "bayplan.authoring.hooks",
     "protect": "bayplan.authoring.hooks",
+    "same_owner": "bayplan.snapshot.conditions",
     "score": "bayplan.authoring.hooks",
 }
 

@@ -17,7 +17,7 @@ from aiohttp import web
 from bayplan.client.bind import BindRefused, bind_pod
 from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError
-from bayplan.client.rest import ApiClient
+from bayplan.client.rest import NODES, PODS, ApiClient
 
 REFUSALS = {
     "500": (500, "etcdserver: request timed out"),
@@ -222,8 +222,8 @@ async def test_lists_are_read_page_by_page() -> None:
             )
 
     async with client_of(Pages()) as client:
-        assert [node.name for node in await client.nodes()] == ["a", "b"]
-        assert [pod.name for pod in await client.pods()] == ["a", "b"]
+        assert [node.name for node in (await client.list(NODES))[0]] == ["a", "b"]
+        assert [pod.name for pod in (await client.list(PODS))[0]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -242,4 +242,4 @@ async def test_a_list_that_fails_says_why(answer: tuple[int, str], error: type[E
 
     async with client_of(Stubborn()) as client:
         with pytest.raises(error, match=said):
-            await client.nodes()
+            await client.list(NODES)

@@ -132,7 +132,7 @@ policies:
   for: {namespaces: ["batch-*"], podSelector: {matchLabels: {tier: batch}}}
   failurePolicy: Ignore
   args: {limit: 3}
-cluster: {source: snapshot, snapshot: cluster.json, kubeconfig: k, context: c, refresh: 1m}
+cluster: {source: snapshot, snapshot: cluster.json, kubeconfig: k, context: c, maxAge: 1m}
 extender:
   listen: ":8888"
   opsListen: "[::1]:8889"

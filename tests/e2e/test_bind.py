@@ -13,7 +13,7 @@ from tests.e2e.extender import Extender, Json
 pytestmark = pytest.mark.e2e
 
 LEAST_RIGHTS = [
-    {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
 ]

@@ -19,20 +19,11 @@ SSD = """
         return None if node.labels.get("disk") == "ssd" else "no ssd"
 """
 
-STALE_VIEW = (
-    "kube-scheduler tries the pod again at once, when our view, which is listed now and then, still has the"
-    " old label; after that nothing wakes the pod for 5 minutes"
-)
-
 
 @pytest.mark.parametrize(
     "names_only",
     [
-        pytest.param(
-            True,
-            id="names only, the cluster is known",
-            marks=pytest.mark.xfail(reason=STALE_VIEW, raises=AssertionError),
-        ),
+        pytest.param(True, id="names only, the cluster is known"),
         pytest.param(False, id="full nodes, no cluster is known"),
     ],
 )
@@ -45,7 +36,6 @@ def test_a_label_that_comes_later_is_heeded(
         tmp_path,
         SSD,
         kubeconfig=cluster.kubeconfig if names_only else None,
-        config={"cluster": {"refresh": "3s"}},
     )
     with extender as bayplan, cluster.scheduler(extenders=[bayplan.entry()]):
         cluster.api.create_pod("p")

@@ -155,10 +155,7 @@ def test_a_reason_that_evictions_could_cure_does_not_trouble_kube_scheduler(
 
 
 def test_a_protected_pod_keeps_its_node(cluster: ControlPlane, tmp_path: Path) -> None:
-    refresh = {"cluster": {"refresh": "1s"}}
-    extender = Extender(
-        cluster.api, tmp_path, KEEP_THE_PRECIOUS, kubeconfig=cluster.kubeconfig, config=refresh
-    )
+    extender = Extender(cluster.api, tmp_path, KEEP_THE_PRECIOUS, kubeconfig=cluster.kubeconfig)
     with extender as bayplan, cluster.scheduler(extenders=[bayplan.entry()]):
         fill(cluster, precious=["n1"])
         # They came after the server: it must have listed the cluster again to know them.

@@ -154,7 +154,19 @@ def test_two_nodes_of_one_name_are_an_error() -> None:
 def test_nodes_of_a_request_get_the_pods_that_are_known() -> None:
     sent = make_cluster([make_node("busy", cpu=8)]).nodes.objects
 
-    assert cluster().with_nodes(sent).nodes["cpu.free"].tolist() == [5500]
+    known = cluster().with_nodes(sent)
+
+    assert known.nodes.row("busy")["cpu.free"] == 5500
+    assert list(known.nodes.names) == list(cluster().nodes.names), "the others stay in the cluster"
+
+
+def test_nodes_of_a_request_may_be_new() -> None:
+    sent = make_cluster([make_node("new", cpu=2)]).nodes.objects
+
+    known = cluster().with_nodes(sent)
+
+    assert known.nodes.row("new")["cpu.free"] == 2000
+    assert known.nodes.row("new")["pods.requested"] == 0
 
 
 def test_a_snapshot_without_pods_says_so() -> None:

@@ -8,11 +8,14 @@ class ConnectError(Exception):
 class ApiError(Exception):
     """The API server answered, and the answer was no."""
 
-    def __init__(self, status: int, message: str, *, doing: str) -> None:
+    def __init__(
+        self, status: int, message: str, *, doing: str, retry_after_seconds: float | None = None
+    ) -> None:
         hint = _HINTS.get(status, "")
         super().__init__(f"{doing}: the API server said {status}: {message}{hint}")
         self.status = status
         self.message = message
+        self.retry_after_seconds = retry_after_seconds
 
 
 _HINTS = {

@@ -1,8 +1,11 @@
 """Requests to the API server: one session, typed answers, bounded time."""
 
 import asyncio
+import contextlib
+import socket
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -15,26 +18,39 @@ from bayplan.kube.pod import Pod
 
 T = TypeVar("T")
 
-_PAGE = 2000
+_PAGE = 1000
 _TIMEOUT_SECONDS = 30.0
+# A peer that vanished without a word is noticed after some 25 s, on watches that are silent by nature.
+_KEEPALIVE = (
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 25_000),
+)
 
 
-class _ListMeta(msgspec.Struct):
+class ListMeta(msgspec.Struct, rename="camel"):
+    """``metadata`` of a list."""
+
+    resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class NodePage(msgspec.Struct):
-    """Part of a list of nodes."""
+class Page(msgspec.Struct, Generic[T]):
+    """Part of a list."""
 
-    items: list[NodeObject] | None = None
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[T] | None = None
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
-class PodPage(msgspec.Struct):
-    """Part of a list of pods."""
+@dataclass(frozen=True)
+class Resource(Generic[T]):
+    """A kind of object, and where it is."""
 
-    items: list[Pod] | None = None
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    path: str
+    one: msgspec.json.Decoder[T]
+    page: msgspec.json.Decoder[Page[T]]
 
 
 class _Status(msgspec.Struct):
@@ -42,10 +58,9 @@ class _Status(msgspec.Struct):
     reason: str = ""
 
 
+NODES = Resource("/api/v1/nodes", msgspec.json.Decoder(NodeObject), msgspec.json.Decoder(Page[NodeObject]))
+PODS = Resource("/api/v1/pods", msgspec.json.Decoder(Pod), msgspec.json.Decoder(Page[Pod]))
 _STATUS = msgspec.json.Decoder(_Status)
-_PODS = msgspec.json.Decoder(PodPage)
-_NODES = msgspec.json.Decoder(NodePage)
-_POD = msgspec.json.Decoder(Pod)
 
 
 class ApiClient:
@@ -53,7 +68,7 @@ class ApiClient:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        connector = aiohttp.TCPConnector(limit=64, ssl=connection.tls or True)
+        connector = aiohttp.TCPConnector(limit=64, ssl=connection.tls or True, socket_factory=_open_socket)
         # Proxies of the environment are for the internet; the API server is named in the kubeconfig.
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
 
@@ -63,20 +78,31 @@ class ApiClient:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def nodes(self) -> list[NodeObject]:
-        """Every node, page by page."""
-        return [node async for page in self._pages("/api/v1/nodes", _NODES) for node in page.items or ()]
+    async def list(self, resource: Resource[T]) -> tuple[list[T], str]:
+        """Every object, page by page, and the resource version to watch from."""
+        params = {"limit": str(_PAGE)}
+        found: list[T] = []
+        while True:
+            body = await self.request("GET", resource.path, doing=f"listing {resource.path}", params=params)
+            page = await _decode(resource.page, body, resource.path)
+            found += page.items or ()
+            if not page.metadata.continue_:
+                return found, page.metadata.resource_version
+            params["continue"] = page.metadata.continue_
 
-    async def pods(self) -> list[Pod]:
-        """Every pod of every namespace, page by page."""
-        return [pod async for page in self._pages("/api/v1/pods", _PODS) for pod in page.items or ()]
+    async def node(self, name: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> NodeObject:
+        """One node, as the API server has it now."""
+        path = f"{NODES.path}/{quote(name, safe='')}"
+        doing = f"reading node {name}"
+        body = await self.request("GET", path, doing=doing, timeout_seconds=timeout_seconds)
+        return await _decode(NODES.one, body, path)
 
     async def pod(self, namespace: str, name: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> Pod:
         """One pod, as the API server has it now."""
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
         doing = f"reading pod {namespace}/{name}"
         body = await self.request("GET", path, doing=doing, timeout_seconds=timeout_seconds)
-        return await _decode(_POD, body, path)
+        return await _decode(PODS.one, body, path)
 
     async def request(
         self,
@@ -89,9 +115,7 @@ class ApiClient:
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> bytes:
         """Send one request; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
-        headers = {"Accept": "application/json"}
-        if token := self._connection.bearer():
-            headers["Authorization"] = f"Bearer {token}"
+        headers = self._headers()
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -114,18 +138,56 @@ class ApiClient:
             raise ConnectError(f"{doing}: {error or type(error).__name__}") from error
         if 200 <= response.status < 300:
             return content
-        raise ApiError(response.status, _message(content), doing=doing)
+        raise _refusal(response, content, doing=doing)
 
-    async def _pages(self, path: str, decoder: msgspec.json.Decoder[T]) -> AsyncIterator[T]:
-        params = {"limit": str(_PAGE)}
-        while True:
-            body = await self.request("GET", path, doing=f"listing {path}", params=params)
-            page = await _decode(decoder, body, path)
-            yield page
-            metadata: _ListMeta = page.metadata  # type: ignore[attr-defined]
-            if not metadata.continue_:
-                return
-            params["continue"] = metadata.continue_
+    async def lines(
+        self, path: str, *, params: dict[str, str], doing: str, silence_seconds: float
+    ) -> AsyncIterator[bytes]:
+        """The lines of an answer that goes on and on; a silence longer than that is an error."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_TIMEOUT_SECONDS, sock_read=silence_seconds)
+        try:
+            async with self._session.get(
+                self._connection.server + path,
+                params=params,
+                headers=self._headers(),
+                server_hostname=self._connection.server_name,
+                allow_redirects=False,
+                timeout=timeout,
+            ) as response:
+                if response.status != 200:
+                    raise _refusal(response, await response.read(), doing=doing)
+                rest = b""
+                async for chunk in response.content.iter_any():
+                    # Objects are larger than any line limit: split here, not in the reader.
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    for line in whole:
+                        yield line
+        except TimeoutError as error:
+            raise ConnectError(f"{doing}: silent for {silence_seconds:.0f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectError(f"{doing}: {error or type(error).__name__}") from error
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept": "application/json"}
+        if token := self._connection.bearer():
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
+
+
+def _refusal(response: aiohttp.ClientResponse, content: bytes, *, doing: str) -> ApiError:
+    wait = response.headers.get("Retry-After", "")
+    seconds = float(wait) if wait.isdecimal() else None
+    return ApiError(response.status, _message(content), doing=doing, retry_after_seconds=seconds)
+
+
+def _open_socket(address: Any) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    opened = socket.socket(family, kind, protocol)
+    for level, name, value in _KEEPALIVE:
+        # Not every platform has each of them; what there is, is set.
+        with contextlib.suppress(AttributeError, OSError):
+            opened.setsockopt(level, getattr(socket, name), value)
+    return opened
 
 
 async def _decode(decoder: msgspec.json.Decoder[T], body: bytes, path: str) -> T:

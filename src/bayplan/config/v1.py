@@ -43,8 +43,8 @@ class ClusterSection(Section, frozen=True, kw_only=True):
     """The context in the kubeconfig; its current one where it is left out."""
     snapshot: str = ""
     """A file with the output of ``kubectl get nodes,pods -A -o json``."""
-    refresh: Duration = Duration("10s")
-    """How often nodes and pods are listed again."""
+    max_age: Duration = Duration("60s")
+    """Not ready when cut off from the API server for longer than this."""
 
 
 class TlsSection(Section, frozen=True, kw_only=True):

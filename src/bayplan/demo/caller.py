@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.state.view import View
+from bayplan.state.view import FixedView
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Placement:
 class MemoryBinder:
     """Binds by moving the view on: the embedded cluster's API server."""
 
-    def __init__(self, view: View, pods: dict[str, Pod]) -> None:
+    def __init__(self, view: FixedView, pods: dict[str, Pod]) -> None:
         self._view = view
         self._pods = pods
 

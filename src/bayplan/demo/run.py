@@ -14,6 +14,7 @@ from bayplan.demo.caller import Caller, MemoryBinder, Placement
 from bayplan.demo.cluster import make_nodes, make_pods
 from bayplan.runtimes.extender.serve import Address, Options, Server
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.view import FixedView
 
 
 class Audience(Protocol):
@@ -55,7 +56,9 @@ class Demo:
             )
         )
         pods = list(make_pods(self.pods))
-        server.app.verbs.binder = MemoryBinder(server.view, {pod.uid: pod for pod in pods})
+        view = FixedView(snapshot)
+        server.view = server.app.view = view
+        server.app.verbs.binder = MemoryBinder(view, {pod.uid: pod for pod in pods})
         on_server(server)
         async with server.running():
             url = "http://{}:{}".format(*server.listener.address)

@@ -13,7 +13,7 @@ from bayplan.authoring import lift
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.verdict import Reason
 from bayplan.engine.cycle import Question, filter_nodes, interested
-from bayplan.engine.decision import Decision
+from bayplan.engine.decision import NOT_IN_VIEW, Decision
 from bayplan.engine.guard import Attempt, Failure, guarded
 from bayplan.kube.pod import Pod
 
@@ -60,7 +60,8 @@ def choose_candidates(
 ) -> PreemptDecision:
     """Keep the candidates that the pod could use once the victims are gone.
 
-    ``question.nodes`` holds the candidates' rows; ``victims`` the pods that are known, by UID.
+    ``question.nodes`` holds the candidates' rows; ``victims`` holds the pods that came with
+    the question, by UID; others are looked for on their nodes.
     """
     mine = interested(policies, question.pod)
     run = _Run(mine, question, attempt or Attempt(), victims)
@@ -70,6 +71,16 @@ def choose_candidates(
     return PreemptDecision(
         question.pod, tuple(left), tuple(run.dropped.values()), tuple(run.decisions), tuple(run.failures)
     )
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """What was decided about a group of candidates at once."""
+
+    group: list[Candidate]
+    decision: Decision
+    saw_other_nodes: bool
+    """A rule counted over racks or zones, and so saw other candidates' victims gone too."""
 
 
 class _Run:
@@ -103,14 +114,18 @@ class _Run:
 
     def drop_refused(self, candidates: list[Candidate]) -> list[Candidate]:
         """The candidates that every hard rule accepts with the victims gone."""
-        if not candidates or not any(p.of_kind("filter") for p in self._policies):
+        if not any(p.of_kind("filter") for p in self._policies):
             return candidates
-        # A rule that reads a node by itself cannot see what is gone elsewhere: one pass for all.
-        alone = self._reads_other_nodes()
-        groups = [[candidate] for candidate in candidates] if alone else [candidates]
-        return [c for group in groups for c in self._passing(group)]
+        known = [c for c in candidates if self._in_view(c)]
+        if not known:
+            return []
+        # A rule that reads each node by itself cannot see what is gone elsewhere: one pass for all.
+        together = None if self._reads_the_cluster() else self._judge(known)
+        if together is not None and not together.saw_other_nodes:
+            return self._passing(together)
+        return [c for candidate in known for c in self._passing(self._judge([candidate]))]
 
-    def _reads_other_nodes(self) -> bool:
+    def _reads_the_cluster(self) -> bool:
         return any(
             "cluster" in hook.spec.parameters
             for policy in self._policies
@@ -118,37 +133,45 @@ class _Run:
             for hook in policy.of_kind(kind)
         )
 
-    def _passing(self, group: list[Candidate]) -> list[Candidate]:
+    def _in_view(self, candidate: Candidate) -> bool:
+        inside = candidate.node in self._question.cluster.rows
+        if not inside:
+            self._drop(candidate, "", NOT_IN_VIEW.text)
+        return inside
+
+    def _judge(self, group: list[Candidate]) -> "_Judgement":
+        """What the filters say of these nodes once all their victims are gone."""
         cluster = self._question.cluster
         if cluster.pods_known:
-            cluster = cluster.without({uid for candidate in group for uid in candidate.victims})
-        rows = cluster.find([candidate.node for candidate in group])
-        known = rows >= 0
-        for candidate, there in zip(group, known, strict=True):
-            if not there:
-                self._drop(candidate, "", "node is not in Bayplan's view")
-        inside = [c for c, there in zip(group, known, strict=True) if there]
-        nodes = cluster.nodes.take(rows[known], [c.node for c in inside])
+            cluster = cluster.without_on({c.node: c.victims for c in group})
+        names = [c.node for c in group]
+        nodes = cluster.nodes.take(cluster.find(names), names)
         question = replace(self._question, nodes=nodes, cluster=cluster, not_in_view=())
         hard = [
             replace(p, hooks=tuple(h for h in p.hooks if h.spec.kind != "prefer")) for p in self._policies
         ]
         decision = filter_nodes(hard, question, self._attempt)
+        load = cluster.nodes.load
+        saw_other_nodes = len(group) > 1 and load is not None and load.domains_read
+        return _Judgement(group, decision, saw_other_nodes=saw_other_nodes)
+
+    def _passing(self, judgement: "_Judgement") -> list[Candidate]:
+        group, decision = judgement.group, judgement.decision
         self.decisions.append(decision)
         self.failures += [o.failure for o in decision.failures if o.failure]
         if decision.error:
-            for candidate in inside:
+            for candidate in group:
                 self._drop(candidate, "", decision.error)
             return []
-        for row in np.flatnonzero(~decision.passed):
-            refusal = decision.refusal(int(row))
+        for row in np.flatnonzero(~decision.passed).tolist():
+            refusal = decision.refusal(row)
             if refusal:
-                self._drop(inside[row], refusal.policy, refusal.reason.text)
-        return [inside[row] for row in np.flatnonzero(decision.passed)]
+                self._drop(group[row], refusal.policy, refusal.reason.text)
+        return [group[row] for row in np.flatnonzero(decision.passed).tolist()]
 
     def _may_evict(self, candidate: Candidate, policy: Policy, hook: Hook) -> bool:
         for uid in candidate.victims:
-            victim = self._victims.get(uid)
+            victim = self._victims.get(uid) or self._pod_on(candidate.node, uid)
             if victim is None:
                 self._drop(candidate, policy.name, UNKNOWN_VICTIM.text)
                 return False
@@ -160,6 +183,12 @@ class _Run:
                 self._drop(candidate, policy.name, why)
                 return False
         return True
+
+    def _pod_on(self, node: str, uid: str) -> Pod | None:
+        cluster = self._question.cluster
+        if not cluster.pods_known or node not in cluster.rows:
+            return None
+        return next((pod for pod in cluster.pods_on(node) if pod.uid == uid), None)
 
     def _protected(self, hook: Hook, victim: Pod) -> tuple[bool, Failure | None]:
         available = {

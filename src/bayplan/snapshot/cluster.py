@@ -1,6 +1,6 @@
 """A frozen cluster: a node table, the pods placed on it, and what-if copies of both."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import repeat
 
@@ -23,9 +23,17 @@ class DuplicateNode(ValueError):
 class Snapshot:
     """The cluster at one moment. It never changes; `without` and `placed` give changed copies."""
 
-    def __init__(self, nodes: NodeTable, pods: Sequence[Pod] | None) -> None:
+    def __init__(
+        self,
+        nodes: NodeTable,
+        pods: Sequence[Pod] | Callable[[], Sequence[Pod]] | None,
+        *,
+        rows: dict[str, int] | None = None,
+    ) -> None:
         self.nodes = nodes
         self._pods = pods
+        if rows is not None:
+            self.__dict__["rows"] = rows
 
     @classmethod
     def build(cls, nodes: Iterable[NodeObject], pods: Iterable[Pod] | None) -> "Snapshot":
@@ -36,16 +44,16 @@ class Snapshot:
             if rows.setdefault(node.name, row) != row:
                 raise DuplicateNode(f"node {node.name!r} is there twice")
         if pods is None:
-            return cls(NodeTable(objects), None)
+            return cls(NodeTable(objects), None, rows=rows)
         kept = [pod for pod in pods if not pod.finished]
-        return cls(NodeTable(objects, _load(rows, kept)), kept)
+        return cls(NodeTable(objects, _load(rows, kept)), kept, rows=rows)
 
-    @property
+    @cached_property
     def pods(self) -> Sequence[Pod]:
         """Pods that are not finished, placed or waiting."""
         if self._pods is None:
             raise PodsUnknown("the list of pods")
-        return self._pods
+        return self._pods() if callable(self._pods) else self._pods
 
     @property
     def pods_known(self) -> bool:
@@ -60,7 +68,7 @@ class Snapshot:
     @cached_property
     def pods_by_uid(self) -> dict[str, Pod]:
         """Pods by UID, those that have one; empty where pods are not known."""
-        return {pod.uid: pod for pod in self._pods or () if pod.uid}
+        return {pod.uid: pod for pod in self.pods if pod.uid} if self.pods_known else {}
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """The pods placed on a node."""
@@ -72,20 +80,34 @@ class Snapshot:
         return np.fromiter(found, dtype=np.intp, count=len(names))
 
     def with_nodes(self, objects: list[NodeObject]) -> "Snapshot":
-        """These nodes, as a request carried them, with the pods that this snapshot knows."""
-        fresh = Snapshot.build(objects, None)
-        if self._pods is None:
-            return fresh
-        rows = self.find(fresh.nodes.names).tolist()
-        load = Load(
-            [NO_REQUESTS if row == UNKNOWN_ROW else self.nodes.requested(row) for row in rows],
-            [() if row == UNKNOWN_ROW else self.nodes.pods(row) for row in rows],
-        )
-        return Snapshot(fresh.nodes.with_load(load), self._pods)
+        """The cluster with these nodes as a request carried them, known or not, and all others."""
+        sent = Snapshot.build(objects, None)
+        load = self.nodes.load
+        if load is None:
+            return sent
+        every = list(self.nodes.objects)
+        rows = dict(self.rows)
+        for node in objects:
+            row = rows.setdefault(node.name, len(every))
+            every[row : row + 1] = [node]
+        new = len(every) - len(self.nodes)
+        grown = Load([*load.requests, *[NO_REQUESTS] * new], [*load.pods, *[()] * new], load.tally)
+        return Snapshot(NodeTable(every, grown), self._pods, rows=rows)
 
     def without(self, uids: Collection[str]) -> "Snapshot":
         """The cluster once these pods are gone."""
         gone = [pod for uid in uids if (pod := self.pods_by_uid.get(uid)) is not None]
+        return self._changed(gone=gone, arrived=[])
+
+    def without_on(self, victims: Mapping[str, Collection[str]]) -> "Snapshot":
+        """The cluster once the pods with these UIDs are gone from their nodes, by node."""
+        gone = [
+            pod
+            for node, uids in victims.items()
+            if node in self.rows
+            for pod in self.pods_on(node)
+            if pod.uid in uids
+        ]
         return self._changed(gone=gone, arrived=[])
 
     def placed(self, pod: Pod, node: str) -> "Snapshot":
@@ -95,20 +117,34 @@ class Snapshot:
         return self._changed(gone=before, arrived=[msgspec.structs.replace(pod, spec=spec)])
 
     def _changed(self, *, gone: list[Pod], arrived: list[Pod]) -> "Snapshot":
+        load = self.nodes.load
+        if load is None:
+            raise PodsUnknown("a cluster with other pods")
         rows = self.rows
-        requests = [self.nodes.requested(row) for row in range(len(self.nodes))]
-        pods = [self.nodes.pods(row) for row in range(len(self.nodes))]
+        requests, pods = list(load.requests), list(load.pods)
         gone_uids = {pod.uid for pod in gone}
-        touched = {rows[pod.node_name] for pod in gone if pod.node_name in rows}
+        touched: set[int] = set()
+        changes: list[tuple[Pod, int, int]] = []
+        for pod in gone:
+            row = rows.get(pod.node_name)
+            if row is not None:
+                touched.add(row)
+                changes.append((pod, row, -1))
         for row in touched:
             pods[row] = tuple(pod for pod in pods[row] if pod.uid not in gone_uids)
         for pod in arrived:
-            pods[rows[pod.node_name]] += (pod,)
-            touched.add(rows[pod.node_name])
+            row = rows[pod.node_name]
+            pods[row] += (pod,)
+            touched.add(row)
+            changes.append((pod, row, 1))
         for row in touched:
-            requests[row] = _requests(pods[row])
-        remaining = [pod for pod in self.pods if pod.uid not in gone_uids]
-        return Snapshot(self.nodes.with_load(Load(requests, pods)), remaining + arrived)
+            requests[row] = total_requests(pods[row])
+
+        def remaining() -> Sequence[Pod]:
+            return [*(pod for pod in self.pods if pod.uid not in gone_uids), *arrived]
+
+        table = self.nodes.with_load(Load(requests, pods, load.tally.changed(changes)))
+        return Snapshot(table, remaining, rows=rows)
 
 
 def _load(rows: Mapping[str, int], pods: Iterable[Pod]) -> Load:
@@ -120,11 +156,12 @@ def _load(rows: Mapping[str, int], pods: Iterable[Pod]) -> Load:
     load = Load([NO_REQUESTS] * len(rows), [()] * len(rows))
     for row, there in placed.items():
         load.pods[row] = tuple(there)
-        load.requests[row] = _requests(there)
+        load.requests[row] = total_requests(there)
     return load
 
 
-def _requests(pods: Iterable[Pod]) -> Mapping[str, int]:
+def total_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
+    """What these pods request together, by resource; each counts as one of ``pods`` too."""
     total: dict[str, int] = {"pods": 0}
     for pod in pods:
         total["pods"] += 1

@@ -4,7 +4,7 @@ Each distinct text is kept once and nodes hold its number, so comparing 5,000 no
 operation instead of 5,000 string comparisons.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,27 @@ class Strings:
         seen: dict[str, int] = {}
         codes = [ABSENT if text is None else seen.setdefault(text, len(seen)) for text in texts]
         return cls(np.array(codes, dtype=np.int32), tuple(seen))
+
+    def extended(self, texts: Iterable[str | None]) -> "Strings":
+        """The column with more rows after it."""
+        return self._with(texts, lambda more: np.concatenate([self.codes, more]))
+
+    def patched(self, rows: NDArray[np.intp], texts: Iterable[str | None]) -> "Strings":
+        """The column with other texts in these rows."""
+
+        def put(more: NDArray[np.int32]) -> NDArray[np.int32]:
+            codes = self.codes.copy()
+            codes[rows] = more
+            return codes
+
+        return self._with(texts, put)
+
+    def _with(
+        self, texts: Iterable[str | None], lay: Callable[[NDArray[np.int32]], NDArray[np.int32]]
+    ) -> "Strings":
+        seen = dict(self._codes_by_value)
+        more = [ABSENT if text is None else seen.setdefault(text, len(seen)) for text in texts]
+        return Strings(lay(np.array(more, dtype=np.int32)), tuple(seen))
 
     @property
     def present(self) -> NDArray[np.bool_]:

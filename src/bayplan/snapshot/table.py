@@ -4,7 +4,7 @@ A table never changes. Columns are computed on first use and kept; a choice of r
 the columns of the table it was made from, so labels are parsed once for the whole cluster.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +25,9 @@ from bayplan.snapshot.columns import (
     Values,
     split_resource,
 )
+from bayplan.snapshot.conditions import EVERY_POD
 from bayplan.snapshot.strings import Strings
+from bayplan.snapshot.tally import Condition, PodTable
 
 
 class UnknownColumn(KeyError):
@@ -46,13 +48,28 @@ class PodsUnknown(LookupError):
 
 
 class Load:
-    """What the pods on each node request, by resource, and the pods themselves."""
+    """What the pods on each node request, by resource, the pods themselves, and their counts."""
 
-    __slots__ = ("pods", "requests")
+    __slots__ = ("_tally", "domains_read", "pods", "requests")
 
-    def __init__(self, requests: list[Mapping[str, int]], pods: list[tuple[Pod, ...]]) -> None:
+    def __init__(
+        self,
+        requests: list[Mapping[str, int]],
+        pods: list[tuple[Pod, ...]],
+        tally: PodTable | None = None,
+    ) -> None:
         self.requests = requests
         self.pods = pods
+        self._tally = tally
+        self.domains_read = False
+        """Whether somebody counted over a domain, and so saw what is on other nodes."""
+
+    @property
+    def tally(self) -> PodTable:
+        """The pods by kind and node; counted on first use where nobody kept count."""
+        if self._tally is None:
+            self._tally = PodTable.of(self.pods)
+        return self._tally
 
 
 class NodeTable:
@@ -104,9 +121,37 @@ class NodeTable:
         part._names = names
         return part
 
+    @property
+    def load(self) -> Load | None:
+        """The pods on the nodes, of a table that was not taken from another."""
+        return self._load
+
     def with_load(self, load: Load) -> "NodeTable":
         """The same nodes with other pods on them."""
         return NodeTable(self.objects, load, static=self._static)
+
+    def followed_by(
+        self, objects: list[NodeObject], load: Load, *, changed: NDArray[np.intp], loaded: NDArray[np.intp]
+    ) -> "NodeTable":
+        """The table after a few changes: only these rows are computed again.
+
+        ``changed`` are rows whose Node is another one (new rows too), ``loaded`` rows whose pods are.
+        """
+        static = self._static
+        if changed.size or len(objects) != len(self):
+            fresh = [objects[row] for row in changed.tolist()]
+            static = {
+                column: _patched(values, len(objects), changed, column.read(fresh))
+                for column, values in self._static.items()
+            }
+        table = NodeTable(objects, load, static=static)
+        for name, values in self._columns.items():
+            resource, _, aspect = name.rpartition(".")
+            if aspect == "requested":
+                used = [load.requests[row].get(resource, 0) for row in loaded.tolist()]
+                fresh_values = np.array(used, dtype=np.int64)
+                table._columns[name] = _patched_array(values, len(objects), loaded, fresh_values)
+        return table
 
     def __getitem__(self, column: str | Column) -> Any:
         """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
@@ -133,6 +178,20 @@ class NodeTable:
             which = list(self.names).index(which)
         return Node(self, range(len(self))[which])
 
+    def count(self, where: Condition = EVERY_POD, *, by: Column | None = None) -> NDArray[np.int64]:
+        """How many of these pods are on each node or, with ``by``, in each node's rack, zone, ...
+
+        All pods of the cluster count, terminating ones too, finished ones not. A node without the
+        ``by`` label gets -1.
+        """
+        return self._over_pods(lambda pods, nodes: pods.count(where, nodes), by)
+
+    def sum(
+        self, resource: str, where: Condition = EVERY_POD, *, by: Column | None = None
+    ) -> NDArray[np.int64]:
+        """What these pods request of a resource, on each node or in each domain, as `count` does."""
+        return self._over_pods(lambda pods, nodes: pods.sum(resource, where, nodes), by)
+
     def pods(self, row: int) -> tuple[Pod, ...]:
         """The pods on the node of that row."""
         if self._parent is not None and self._rows is not None:
@@ -148,6 +207,26 @@ class NodeTable:
         if self._load is None:
             raise PodsUnknown("what pods request on a node")
         return self._load.requests[row]
+
+    def _over_pods(
+        self, per_node: Callable[[PodTable, int], NDArray[np.int64]], by: Column | None
+    ) -> NDArray[np.int64]:
+        root, rows = self._root()
+        load = root._load
+        if load is None:
+            raise PodsUnknown("counting pods")
+        totals = per_node(load.tally, len(root))
+        if by is not None:
+            load.domains_read = True
+            totals = _by_domain(totals, root[by])
+        return totals if rows is None else totals[rows]
+
+    def _root(self) -> "tuple[NodeTable, NDArray[np.intp] | None]":
+        """The table that everything was taken from, and where our rows are in it."""
+        if self._parent is None or self._rows is None:
+            return self, None
+        root, rows = self._parent._root()
+        return root, self._rows if rows is None else rows[self._rows]
 
     @property
     def resources(self) -> list[str]:
@@ -207,6 +286,44 @@ class NodeTable:
 
     def __repr__(self) -> str:
         return f"NodeTable({len(self)} nodes)"
+
+
+def _patched(values: Values, size: int, rows: NDArray[np.intp], fresh: Values) -> Values:
+    if isinstance(values, Strings) and isinstance(fresh, Strings):
+        sized = Strings(_resized(values.codes, size), values.values)
+        return sized.patched(rows, [fresh[row] for row in range(len(fresh))])
+    assert isinstance(values, np.ndarray)
+    assert isinstance(fresh, np.ndarray)
+    return _patched_array(values, size, rows, fresh)
+
+
+def _patched_array(
+    values: NDArray[Any], size: int, rows: NDArray[np.intp], fresh: NDArray[Any]
+) -> NDArray[Any]:
+    copy = _resized(values, size)
+    copy[rows] = fresh
+    copy.flags.writeable = False
+    return copy
+
+
+def _resized(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """A copy that is longer or shorter; rows that are new are filled in by whoever asked."""
+    copy = np.zeros(size, dtype=values.dtype)
+    kept = min(size, len(values))
+    copy[:kept] = values[:kept]
+    return copy
+
+
+def _by_domain(totals: NDArray[np.int64], domains: Values) -> NDArray[np.int64]:
+    """Each node's total over all nodes of its domain; -1 for a node in none."""
+    if not isinstance(domains, Strings):
+        raise TypeError("by= wants a column of text, such as Label('rack')")
+    inside = domains.present
+    sums = np.zeros(len(domains.values) + 1, dtype=np.int64)
+    np.add.at(sums, domains.codes[inside], totals[inside])
+    # The code of an absent value is -1: the last place.
+    sums[-1] = -1
+    return sums[domains.codes]
 
 
 def _sliced(values: Values, rows: NDArray[np.intp]) -> Values:

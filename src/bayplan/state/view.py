@@ -1,53 +1,231 @@
-"""The cluster as the server knows it: one snapshot at a time, replaced as a whole."""
+"""The cluster as the server knows it: a file that never changes, or a live cluster that is watched."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from bayplan.client.errors import ApiError, ConnectError
-from bayplan.client.rest import ApiClient
+from bayplan.client.rest import NODES, PODS, ApiClient
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.cache import Cache
+from bayplan.state.informer import Informer
 
 log = logging.getLogger(__name__)
 
+_READ_SECONDS = 1.0
+_READ_AT_ONCE = 16
+_READ_AGAIN_SECONDS = 5.0
+# How long a total refusal waits for news: once, in all, and as a share of the time that passes.
+_PATIENCE_SECONDS = 0.05
+_PATIENCE_LIMIT_SECONDS = 0.5
+_PATIENCE_SHARE = 0.1
 
-class View:
-    """The current snapshot, or ``None`` where only the nodes of a request are known."""
 
-    def __init__(self, current: Snapshot | None = None) -> None:
-        self.current = current
-        self.replaced_at = time.monotonic()
+class View(Protocol):
+    """Whoever can say what the cluster looks like. Asked by the event loop's thread alone."""
 
-    def replace(self, snapshot: Snapshot) -> None:
-        """Show this snapshot from now on; whoever holds the old one keeps it."""
-        self.current = snapshot
-        self.replaced_at = time.monotonic()
+    @property
+    def current(self) -> Snapshot | None:
+        """The cluster now; ``None`` where only the nodes of a request are known."""
+        ...
 
     @property
     def age_seconds(self) -> float:
-        """How long ago the snapshot was taken."""
-        return time.monotonic() - self.replaced_at
+        """How far behind the view may be; 0 while it is live."""
+        ...
+
+    def problem(self) -> str:
+        """Why the view is not to be relied on; ``""`` when all is well."""
+        ...
+
+    async def read(self, names: Sequence[str]) -> bool:
+        """Look for nodes that are asked about and not in view; whether one was found."""
+        ...
+
+    async def newer_than(self, seen: Snapshot) -> bool:
+        """Wait a moment for news; whether there is a newer snapshot than this one."""
+        ...
+
+
+class FixedView:
+    """A snapshot, replaced by hand or never."""
+
+    def __init__(self, current: Snapshot | None = None) -> None:
+        self._current = current
+        self._replaced_at = time.monotonic()
+
+    @property
+    def current(self) -> Snapshot | None:
+        """The snapshot."""
+        return self._current
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago it was put there."""
+        return time.monotonic() - self._replaced_at
+
+    def problem(self) -> str:
+        """A file is always what it is."""
+        return ""
+
+    def replace(self, snapshot: Snapshot) -> None:
+        """Show this one from now on; whoever holds the old one keeps it."""
+        self._current = snapshot
+        self._replaced_at = time.monotonic()
+
+    async def read(self, names: Sequence[str]) -> bool:
+        """There is nowhere to look: what is not in the snapshot is not there."""
+        del names
+        return False
+
+    async def newer_than(self, seen: Snapshot) -> bool:
+        """Nobody brings news here."""
+        return self._current is not seen
+
+
+class LiveView:
+    """A cluster that is listed once and watched from then on."""
+
+    def __init__(self, client: ApiClient, *, max_age_seconds: float) -> None:
+        self._client = client
+        self._max_age_seconds = max_age_seconds
+        self._cache = Cache()
+        self._news = asyncio.Event()
+        self._nodes = Informer(client, NODES, _NodeStore(self._cache, self._news))
+        self._pods = Informer(client, PODS, _PodStore(self._cache, self._news))
+        self._looked_for: dict[str, float] = {}
+        self._patience_seconds = _PATIENCE_LIMIT_SECONDS
+        self._patience_at = time.monotonic()
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._nodes.run())
+            group.create_task(self._pods.run())
+
+    async def synced(self) -> None:
+        """Wait until everything was listed once."""
+        await self._nodes.synced.wait()
+        await self._pods.synced.wait()
+
+    @property
+    def current(self) -> Snapshot | None:
+        """The cluster now; ``None`` until it was listed once: half of it would be wrong."""
+        if not (self._nodes.synced.is_set() and self._pods.synced.is_set()):
+            return None
+        return self._cache.snapshot()
+
+    @property
+    def age_seconds(self) -> float:
+        """0 while both watches are open, else how long the first of them has been broken."""
+        return max(self._nodes.age_seconds, self._pods.age_seconds)
+
+    def problem(self) -> str:
+        """Not listed yet, or cut off for too long."""
+        if self.current is None:
+            return "the cluster is not listed yet"
+        if self.age_seconds > self._max_age_seconds:
+            return f"cut off from the API server for {self.age_seconds:.0f} s"
+        return ""
+
+    async def read(self, names: Sequence[str]) -> bool:
+        """Ask the API server for nodes that kube-scheduler knows and we do not, each once in a while."""
+        now = time.monotonic()
+        self._looked_for = {
+            name: when for name, when in self._looked_for.items() if now - when < _READ_AGAIN_SECONDS
+        }
+        wanted = [name for name in names if name not in self._looked_for][:_READ_AT_ONCE]
+        self._looked_for |= dict.fromkeys(wanted, now)
+        return any(await asyncio.gather(*(self._read_node(name) for name in wanted)))
+
+    async def newer_than(self, seen: Snapshot) -> bool:
+        """Wait a moment for news; whether there is a newer snapshot than this one.
+
+        A change wakes a waiting pod in kube-scheduler, which may ask us before our own watch has told us
+        of the change. Refused on the old view, the pod would wait for five minutes. So somebody who is
+        about to refuse every node waits a moment first, as long as that stays a small part of the time:
+        kube-scheduler asks for one pod after another.
+        """
+        now = time.monotonic()
+        earned = (now - self._patience_at) * _PATIENCE_SHARE
+        self._patience_seconds = min(_PATIENCE_LIMIT_SECONDS, self._patience_seconds + earned)
+        self._patience_at = now
+        self._news.clear()
+        if self._cache.snapshot() is not seen:
+            return True
+        wait_seconds = min(_PATIENCE_SECONDS, self._patience_seconds)
+        if wait_seconds < _PATIENCE_SECONDS / 5:
+            return False
+        try:
+            async with asyncio.timeout(wait_seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._patience_seconds -= time.monotonic() - now
+        return True
+
+    async def _read_node(self, name: str) -> bool:
+        try:
+            self._cache.put_node(await self._client.node(name, timeout_seconds=_READ_SECONDS))
+        except (ApiError, ConnectError) as error:
+            log.info("node %s is not in view, and cannot be read: %s", name, error)
+            return False
+        return True
+
+
+class _NodeStore:
+    """Nodes, as the informer of nodes wants to keep them."""
+
+    def __init__(self, cache: Cache, news: asyncio.Event) -> None:
+        self._cache = cache
+        self._news = news
+
+    def replace(self, nodes: Iterable[NodeObject]) -> None:
+        """Exactly these nodes are there."""
+        self._cache.replace_nodes(nodes)
+        self._news.set()
+
+    def put(self, node: NodeObject) -> None:
+        """A node is there, or is different."""
+        self._cache.put_node(node)
+        self._news.set()
+
+    def drop(self, node: NodeObject) -> None:
+        """A node is gone."""
+        self._cache.drop_node(node.name)
+        self._news.set()
+
+
+class _PodStore:
+    """Pods, as the informer of pods wants to keep them."""
+
+    def __init__(self, cache: Cache, news: asyncio.Event) -> None:
+        self._cache = cache
+        self._news = news
+
+    def replace(self, pods: Iterable[Pod]) -> None:
+        """Exactly these pods are there."""
+        self._cache.replace_pods(pods)
+        self._news.set()
+
+    def put(self, pod: Pod) -> None:
+        """A pod is there, or is different."""
+        self._cache.put_pod(pod)
+        self._news.set()
+
+    def drop(self, pod: Pod) -> None:
+        """A pod is gone."""
+        self._cache.drop_pod(pod.key)
+        self._news.set()
 
 
 async def list_cluster(client: ApiClient) -> Snapshot:
     """A snapshot from fresh lists. Nodes first: a pod on a node that is not listed yet is no loss."""
-    nodes = await client.nodes()
-    pods = await client.pods()
+    nodes, _ = await client.list(NODES)
+    pods, _ = await client.list(PODS)
     return await asyncio.to_thread(Snapshot.build, nodes, pods)
-
-
-async def keep_fresh(view: View, take: Callable[[], Awaitable[Snapshot]], *, every_seconds: float) -> None:
-    """Replace the view again and again; a failed list leaves the old one and says so."""
-    pause = every_seconds
-    while True:
-        await asyncio.sleep(pause)
-        start = time.monotonic()
-        try:
-            view.replace(await take())
-        except (ApiError, ConnectError, ValueError) as error:
-            log.warning(
-                "the cluster could not be listed, keeping the view of %.0f s ago: %s", view.age_seconds, error
-            )
-        # A large cluster must not be listed without a break.
-        pause = max(every_seconds, 5 * (time.monotonic() - start))

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 from aiohttp import web
@@ -21,10 +22,15 @@ from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.limits import BodyError, BodyReader, Limits
 from bayplan.runtimes.extender.verbs import Answer, Verbs
 from bayplan.runtimes.extender.workers import RequestOverrun, Workers
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.view import View
 from bayplan.wire import v1
 from bayplan.wire.codec import WireError, encode
 
 log = logging.getLogger(__name__)
+
+# Each comes after news, and most news are about something else.
+_SECOND_LOOKS = 3
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
 
@@ -36,6 +42,7 @@ class ExtenderApp:
         self,
         verbs: Verbs,
         workers: Workers,
+        view: View,
         *,
         limits: Limits,
         metrics: Metrics,
@@ -43,6 +50,7 @@ class ExtenderApp:
         tls: TlsFiles | None = None,
     ) -> None:
         self.verbs = verbs
+        self.view = view
         self.tls = tls
         self.in_flight = 0
         self._working = 0
@@ -121,8 +129,7 @@ class ExtenderApp:
         try:
             if verb == "bind":
                 return await self.verbs.bind(body)
-            work: Callable[..., Answer] = getattr(self.verbs, verb)
-            return await self._workers.run(lambda attempt: work(body, attempt))
+            return await self._judge(verb, body)
         except WireError as error:
             return self._problem(verb, "invalid", str(error), body=body, count=False)
         except RequestOverrun as error:
@@ -131,6 +138,24 @@ class ExtenderApp:
             log.exception("%s: this is a bug in Bayplan", verb)
             text = f"internal error: {type(error).__name__}"
             return self._problem(verb, "error", text, body=body, count=False)
+
+    async def _judge(self, verb: str, body: bytes) -> Answer:
+        """What the policies say over the view; again where the view was behind kube-scheduler's."""
+        work: Callable[..., Answer] = getattr(self.verbs, verb)
+        for last in (*[False] * _SECOND_LOOKS, True):
+            # Taken here: the view belongs to the event loop, the snapshot to whoever holds it.
+            cluster = self.view.current
+            if cluster is None and (problem := self.view.problem()):
+                return self._problem(verb, "error", problem, body=body, count=False)
+            said = await self._workers.run(partial(work, body, cluster))
+            if last or cluster is None or not await self._behind(said, cluster):
+                break
+        return said
+
+    async def _behind(self, said: Answer, seen: Snapshot) -> bool:
+        if said.not_in_view and await self.view.read(said.not_in_view):
+            return True
+        return said.nothing_passed and await self.view.newer_than(seen)
 
     def _problem(
         self, verb: str | None, result: str, text: str, *, body: bytes | None = None, count: bool = True

@@ -30,7 +30,7 @@ def options_from(
         failed_nodes_heeded=_minor(extender) >= _FAILED_NODES_HEEDED_FROM,
         snapshot=snapshot,
         connection=connection,
-        refresh_seconds=config.cluster.refresh.seconds,
+        max_age_seconds=config.cluster.max_age.seconds,
         tls=_tls_files(extender.tls, base) if extender.tls else None,
         tls_reload_seconds=extender.tls.reload.seconds if extender.tls else 0.0,
         limits=_limits(extender.limits),

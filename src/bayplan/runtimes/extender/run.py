@@ -46,7 +46,12 @@ def _announce(server: Server) -> None:
         log.info("health and metrics at http://%s:%d/", *server.ops_listener.address)
     log.info("policies: %s", ", ".join(policy.name for policy in options.policies))
     view = server.view.current
-    log.info("cluster: %s", f"{len(view.nodes)} nodes" if view else "only the nodes that requests bring")
+    if view is not None:
+        log.info("cluster: %d nodes", len(view.nodes))
+    elif options.connection is not None:
+        log.info("cluster: %s; not ready until it is listed", options.connection.server)
+    else:
+        log.info("cluster: only the nodes that requests bring")
     if options.observe:
         log.info("observe: nothing is changed; what would have been said is logged and counted")
 

@@ -24,7 +24,7 @@ from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.verbs import Binder, Verbs
 from bayplan.runtimes.extender.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.state.view import View, keep_fresh, list_cluster
+from bayplan.state.view import FixedView, LiveView, View
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Options:
     failed_nodes_heeded: bool = False
     snapshot: Snapshot | None = None
     connection: Connection | None = None
-    refresh_seconds: float = 10.0
+    max_age_seconds: float = 60.0
     binder: Binder | None = None
     tls: TlsFiles | None = None
     tls_reload_seconds: float = 5.0
@@ -128,7 +128,8 @@ class Server:
     def __init__(self, options: Options) -> None:
         limits = options.limits
         self.options = options
-        self.view = View(options.snapshot)
+        fixed: View = FixedView(options.snapshot)
+        self.view = fixed
         self.metrics = Metrics(version=options.version)
         self.health = Health()
         self.workers = Workers(
@@ -138,18 +139,22 @@ class Server:
         )
         verbs = Verbs(
             policies=options.policies,
-            view=self.view,
             metrics=self.metrics,
             binder=options.binder,
             observe=options.observe,
             failed_nodes_heeded=options.failed_nodes_heeded,
         )
         self.app = ExtenderApp(
-            verbs, self.workers, limits=limits, metrics=self.metrics, path=options.path, tls=options.tls
+            verbs,
+            self.workers,
+            fixed,
+            limits=limits,
+            metrics=self.metrics,
+            path=options.path,
+            tls=options.tls,
         )
         self.ops_listener: Listener | None = None
         self._draining = False
-        self._starting: asyncio.Task[object] | None = None
         self._stop = asyncio.Event()
         self._add_checks()
 
@@ -165,14 +170,11 @@ class Server:
             stack.push_async_callback(_cancel, tasks)
             if options.connection is not None:
                 client = await stack.enter_async_context(ApiClient(options.connection))
-                self._starting = asyncio.current_task()
-                self.view.replace(await list_cluster(client))
-                self._starting = None
+                live = LiveView(client, max_age_seconds=options.max_age_seconds)
+                self.view = self.app.view = live
+                tasks.append(asyncio.create_task(live.run()))
                 if self.app.verbs.binder is None:
                     self.app.verbs.binder = ApiBinder(client, timeout_seconds=options.limits.request_seconds)
-                take = partial(list_cluster, client)
-                fresh = keep_fresh(self.view, take, every_seconds=options.refresh_seconds)
-                tasks.append(asyncio.create_task(fresh))
             if options.watch_interpreter:
                 watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
                 tasks.append(asyncio.create_task(watching))
@@ -197,15 +199,10 @@ class Server:
     async def serve_until_signal(self, *, ready: Callable[["Server"], None] | None = None) -> None:
         """Serve until SIGTERM or SIGINT."""
         self.stop_on_signals()
-        try:
-            async with self.running():
-                if ready is not None:
-                    ready(self)
-                await self.stopped()
-        except asyncio.CancelledError:
-            if not self._stop.is_set():
-                raise
-            log.info("told to stop before the cluster was listed")
+        async with self.running():
+            if ready is not None:
+                ready(self)
+            await self.stopped()
 
     def stop_on_signals(self) -> None:
         """Begin to stop on SIGTERM and SIGINT."""
@@ -220,9 +217,6 @@ class Server:
     def stop(self) -> None:
         """Begin to stop, as SIGTERM does."""
         self._stop.set()
-        if self._starting is not None:
-            # An API server that does not answer must not hold the end up.
-            self._starting.cancel()
 
     async def _drain(self) -> None:
         """Not ready any more; no new connections; requests under way are answered."""
@@ -251,9 +245,12 @@ class Server:
         self.health.live["policy-threads"] = self.workers.check
         self.health.ready["not-draining"] = lambda: "the server is shutting down" if self._draining else ""
         if self.options.connection is not None or self.options.snapshot is not None:
-            self.health.ready["cluster-view"] = lambda: "" if self.view.current else "nothing listed yet"
+            self.health.ready["cluster-view"] = self._view_problem
         for policy in self.options.policies:
             self.health.notes[f"policy {policy.name}"] = partial(self._policy_note, policy.name)
+
+    def _view_problem(self) -> str:
+        return self.view.problem()
 
     def _policy_note(self, policy: str) -> str:
         stuck = sum(hook.policy == policy for hook in self.workers.stuck())

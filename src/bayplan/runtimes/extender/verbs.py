@@ -22,7 +22,6 @@ from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
 from bayplan.snapshot.cluster import UNKNOWN_ROW, DuplicateNode, Snapshot
-from bayplan.state.view import View
 from bayplan.wire import v1
 from bayplan.wire.codec import WireError, decode, decode_nodes, encode
 
@@ -42,6 +41,10 @@ class Answer:
     body: bytes
     result: str = "ok"
     error: str = ""
+    not_in_view: tuple[str, ...] = ()
+    """Nodes that were asked about and are not in view: worth a look before they are refused."""
+    nothing_passed: bool = False
+    """Every node was refused: worth a moment's wait for news."""
 
 
 class Binder(Protocol):
@@ -54,10 +57,9 @@ class Binder(Protocol):
 
 @dataclass
 class Verbs:
-    """Answers requests with policies, over the view or over the nodes that were sent."""
+    """Answers requests with policies, over the cluster at hand or over the nodes that were sent."""
 
     policies: Sequence[Policy]
-    view: View
     metrics: Metrics
     binder: Binder | None = None
     observe: bool = False
@@ -66,13 +68,13 @@ class Verbs:
     def __post_init__(self) -> None:
         self._warnings = Sparingly()
 
-    def filter(self, body: bytes, attempt: Attempt) -> Answer:
+    def filter(self, body: bytes, cluster: Snapshot | None, attempt: Attempt) -> Answer:
         """Which nodes pass."""
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
         if not interested(self.policies, pod):
             return Answer(encode(answer.pass_all(_asked_as_sent(args))))
-        asked, question = self._question(args, pod)
+        asked, question = self._question(args, pod, cluster)
         decision = filter_nodes(self.policies, question, attempt)
         self._record("filter", decision)
         if self.observe:
@@ -80,15 +82,16 @@ class Verbs:
         if decision.error:
             return Answer(encode(answer.filter_error(decision.error)), "error", decision.error)
         result = answer.filter_result(asked, decision, failed_nodes_heeded=self.failed_nodes_heeded)
-        return Answer(encode(result))
+        nothing_passed = not decision.passed.any()
+        return Answer(encode(result), not_in_view=decision.not_in_view, nothing_passed=nothing_passed)
 
-    def prioritize(self, body: bytes, attempt: Attempt) -> Answer:
+    def prioritize(self, body: bytes, cluster: Snapshot | None, attempt: Attempt) -> Answer:
         """How good each node is."""
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
         if not any(p.of_kind("score") for p in interested(self.policies, pod)):
             return Answer(encode(answer.no_priorities(self._asked(args))))
-        asked, question = self._question(args, pod)
+        asked, question = self._question(args, pod, cluster)
         decision = score_nodes(self.policies, question, attempt)
         self._record("prioritize", decision)
         if self.observe:
@@ -97,7 +100,7 @@ class Verbs:
         body = encode(answer.priorities(asked, decision))
         return Answer(body, "error" if decision.error else "ok", decision.error)
 
-    def preempt(self, body: bytes, attempt: Attempt) -> Answer:
+    def preempt(self, body: bytes, cluster: Snapshot | None, attempt: Attempt) -> Answer:
         """Which candidates for preemption would help."""
         args = decode(body, v1.ExtenderPreemptionArgs)
         if args.pod is None:
@@ -105,10 +108,9 @@ class Verbs:
         candidates, violations, sent = _candidates(args)
         kept: Sequence[Candidate] = candidates
         if interested(self.policies, args.pod):
-            cluster = self.view.current or Snapshot.build([], None)
-            known = cluster.pods_by_uid | sent
+            cluster = cluster or Snapshot.build([], None)
             question = Question(args.pod, cluster.nodes, cluster, datetime.now(UTC))
-            decision = choose_candidates(self.policies, question, candidates, victims=known, attempt=attempt)
+            decision = choose_candidates(self.policies, question, candidates, victims=sent, attempt=attempt)
             self._record_preemption(decision)
             kept = candidates if self.observe else decision.kept
         return Answer(encode(answer.victims(kept, violations)))
@@ -148,8 +150,7 @@ class Verbs:
         names = [node.name for node in decode_nodes(args.nodes.items or [])]
         return Asked(_unique(names), args.nodes, wants_names=args.node_names is not None)
 
-    def _question(self, args: v1.ExtenderArgs, pod: Pod) -> tuple[Asked, Question]:
-        view = self.view.current
+    def _question(self, args: v1.ExtenderArgs, pod: Pod, view: Snapshot | None) -> tuple[Asked, Question]:
         now = datetime.now(UTC)
         if args.nodes is not None:
             objects = decode_nodes(args.nodes.items or [])
@@ -157,8 +158,9 @@ class Verbs:
                 cluster = view.with_nodes(objects) if view else Snapshot.build(objects, None)
             except (DuplicateNode, QuantityError) as error:
                 raise WireError(f"Nodes: {error}") from error
-            asked = Asked(list(cluster.nodes.names), args.nodes, wants_names=args.node_names is not None)
-            return asked, Question(pod, cluster.nodes, cluster, now)
+            names = [node.name for node in objects]
+            asked = Asked(names, args.nodes, wants_names=args.node_names is not None)
+            return asked, Question(pod, cluster.nodes.take(cluster.find(names), names), cluster, now)
         names = _unique(args.node_names or [])
         asked = Asked(names, None, wants_names=True)
         if view is None:

@@ -1,0 +1,95 @@
+"""Which pods a rule between pods is about: ``PodLabel("customer").same_as(pod)``, and combinations."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.kube.pod import Pod
+from bayplan.kube.selector import LabelSelector
+from bayplan.snapshot.tally import Bools, PodKinds
+
+
+@dataclass(frozen=True)
+class PodCondition:
+    """A choice of pods; combine with ``&``, ``|`` and ``~``."""
+
+    title: str
+    choose: Callable[[PodKinds, int], Bools]
+
+    def over(self, kinds: PodKinds, count: int) -> Bools:
+        """One bool for each of the first ``count`` kinds of pods."""
+        return self.choose(kinds, count)
+
+    def __and__(self, other: "PodCondition") -> "PodCondition":
+        return PodCondition(
+            f"({self.title} & {other.title})", lambda k, n: self.over(k, n) & other.over(k, n)
+        )
+
+    def __or__(self, other: "PodCondition") -> "PodCondition":
+        return PodCondition(
+            f"({self.title} | {other.title})", lambda k, n: self.over(k, n) | other.over(k, n)
+        )
+
+    def __invert__(self) -> "PodCondition":
+        return PodCondition(f"~{self.title}", lambda k, n: ~self.over(k, n))
+
+    def __repr__(self) -> str:
+        return self.title
+
+
+EVERY_POD = PodCondition("every pod", lambda _, n: np.ones(n, dtype=np.bool_))
+NO_POD = PodCondition("no pod", lambda _, n: np.zeros(n, dtype=np.bool_))
+
+
+class PodLabel:
+    """A label of other pods: ``PodLabel("app") == "db"``, ``.isin([...])``, ``.same_as(pod)``."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def same_as(self, pod: Pod) -> PodCondition:
+        """Pods with the pod's own value of the label; none where the pod has no such label."""
+        value = pod.labels.get(self.key)
+        return NO_POD if value is None else self == value
+
+    @property
+    def present(self) -> PodCondition:
+        """Pods that have the label."""
+        return PodCondition(f"{self!r}.present", lambda k, n: k.label(self.key, n).present)
+
+    def isin(self, values: Iterable[str]) -> PodCondition:
+        """Pods whose label is one of these."""
+        wanted = list(values)
+        return PodCondition(f"{self!r}.isin({wanted})", lambda k, n: k.label(self.key, n).isin(wanted))
+
+    def __eq__(self, value: object) -> PodCondition:  # type: ignore[override]
+        return PodCondition(f"({self!r} == {value!r})", lambda k, n: k.label(self.key, n) == value)
+
+    def __ne__(self, value: object) -> PodCondition:  # type: ignore[override]
+        return ~(self == value)
+
+    def __repr__(self) -> str:
+        return f"PodLabel({self.key!r})"
+
+
+def in_namespace(*names: str) -> PodCondition:
+    """Pods in one of these namespaces."""
+    return PodCondition(f"in_namespace{names}", lambda k, n: k.namespaces(n).isin(names))
+
+
+def same_owner(pod: Pod) -> PodCondition:
+    """Pods of the same controller, such as the other replicas; none for a pod made by hand."""
+    owner = pod.owner
+    if owner is None or not owner.uid:
+        return NO_POD
+    return PodCondition(f"same_owner({owner.name})", lambda k, n: k.owners(n) == owner.uid)
+
+
+def selected_by(selector: LabelSelector) -> PodCondition:
+    """Pods whose labels a selector matches."""
+    return PodCondition(
+        "selected_by(...)", lambda k, n: k.matching(lambda kind: selector.matches(kind.labels), n)
+    )

@@ -1,0 +1,176 @@
+"""Nodes and pods as the watch tells them, and snapshots of them on demand.
+
+An event touches the rows it is about; a snapshot computes only touched rows again and shares the rest
+with the one before. One task owns the cache; snapshots are frozen and may be read anywhere.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot, total_requests
+from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
+from bayplan.snapshot.tally import Tally
+
+Pods = dict[str, Pod]
+
+
+class Cache:
+    """The cluster, kept up to date."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._objects: list[NodeObject] = []
+        self._pods: Pods = {}
+        self._on_row: list[Pods] = []
+        self._on_unknown: dict[str, Pods] = {}
+        self._waiting: Pods = {}
+        self._tally = Tally()
+        self._requests: list[Mapping[str, int]] = []
+        self._placed: list[tuple[Pod, ...]] = []
+        self._changed: set[int] = set()
+        self._loaded: set[int] = set()
+        self._rows_moved = False
+        self._dirty = False
+        self._last = Snapshot(NodeTable([], Load([], [])), [])
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return len(self._objects)
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods there are, placed or waiting."""
+        return len(self._pods)
+
+    def put_node(self, node: NodeObject) -> None:
+        """A node is there, or is different."""
+        row = self._rows.get(node.name)
+        if row is None:
+            row = self._append(node)
+        self._objects[row] = node
+        self._changed.add(row)
+        self._dirty = True
+
+    def drop_node(self, name: str) -> None:
+        """A node is gone; its pods may outlive it and come back with it."""
+        row = self._rows.pop(name, None)
+        if row is None:
+            return
+        orphans = self._on_row[row]
+        for pod in orphans.values():
+            self._tally.add(pod, row, -1)
+        if orphans:
+            self._on_unknown[name] = orphans
+        self._close_gap(row)
+        self._rows_moved = self._dirty = True
+
+    def put_pod(self, pod: Pod) -> None:
+        """A pod is there, or is different; a finished one holds nothing any more."""
+        key = pod.key
+        self._take_away(key)
+        if pod.finished:
+            return
+        self._pods[key] = pod
+        self._dirty = True
+        name = pod.node_name
+        if not name:
+            self._waiting[key] = pod
+            return
+        row = self._rows.get(name)
+        if row is None:
+            self._on_unknown.setdefault(name, {})[key] = pod
+            return
+        self._on_row[row][key] = pod
+        self._tally.add(pod, row)
+        self._loaded.add(row)
+
+    def drop_pod(self, key: str) -> None:
+        """A pod is gone."""
+        self._take_away(key)
+
+    def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
+        """Exactly these nodes are there: what is not among them was deleted unseen."""
+        fresh = {node.name: node for node in nodes}
+        for name in [name for name in self._rows if name not in fresh]:
+            self.drop_node(name)
+        for node in fresh.values():
+            self.put_node(node)
+
+    def replace_pods(self, pods: Iterable[Pod]) -> None:
+        """Exactly these pods are there: what is not among them was deleted unseen."""
+        fresh = {pod.key: pod for pod in pods}
+        for key in [key for key in self._pods if key not in fresh]:
+            self.drop_pod(key)
+        for pod in fresh.values():
+            self.put_pod(pod)
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as it is now; the same object again while nothing happened."""
+        if not self._dirty:
+            return self._last
+        loaded = np.array(sorted(self._loaded | self._changed), dtype=np.intp)
+        for row in loaded.tolist():
+            there = tuple(self._on_row[row].values())
+            self._placed[row] = there
+            self._requests[row] = total_requests(there) if there else NO_REQUESTS
+        load = Load(list(self._requests), list(self._placed), self._tally.freeze())
+        table = self._last.nodes.followed_by(
+            list(self._objects), load, changed=np.array(sorted(self._changed), dtype=np.intp), loaded=loaded
+        )
+        orphans = (pod for pods in self._on_unknown.values() for pod in pods.values())
+        elsewhere = [*self._waiting.values(), *orphans]
+        rows = dict(self._rows) if self._rows_moved or self._changed else self._last.rows
+        self._last = Snapshot(table, lambda: [p for there in load.pods for p in there] + elsewhere, rows=rows)
+        self._changed.clear()
+        self._loaded.clear()
+        self._rows_moved = self._dirty = False
+        return self._last
+
+    def _append(self, node: NodeObject) -> int:
+        row = len(self._objects)
+        self._rows[node.name] = row
+        self._objects.append(node)
+        there = self._on_unknown.pop(node.name, {})
+        self._on_row.append(there)
+        self._placed.append(())
+        self._requests.append(NO_REQUESTS)
+        for pod in there.values():
+            self._tally.add(pod, row)
+        return row
+
+    def _close_gap(self, row: int) -> None:
+        """The last row moves into the gap, so that rows stay without holes."""
+        last = len(self._objects) - 1
+        self._changed.discard(last)
+        self._loaded.discard(last)
+        if row != last:
+            for pod in self._on_row[last].values():
+                self._tally.add(pod, last, -1)
+                self._tally.add(pod, row)
+            self._objects[row] = self._objects[last]
+            self._on_row[row] = self._on_row[last]
+            self._rows[self._objects[row].name] = row
+            self._changed.add(row)
+        for rows in (self._objects, self._on_row, self._placed, self._requests):
+            rows.pop()
+
+    def _take_away(self, key: str) -> None:
+        old = self._pods.pop(key, None)
+        if old is None:
+            return
+        self._dirty = True
+        self._waiting.pop(key, None)
+        row = self._rows.get(old.node_name)
+        if row is not None:
+            del self._on_row[row][key]
+            self._tally.add(old, row, -1)
+            self._loaded.add(row)
+        elif old.node_name in self._on_unknown:
+            there = self._on_unknown[old.node_name]
+            there.pop(key, None)
+            if not there:
+                del self._on_unknown[old.node_name]

@@ -1,0 +1,154 @@
+"""The cache after any events is the cluster that a fresh list would give."""
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.columns import Label
+from bayplan.snapshot.conditions import PodLabel
+from bayplan.state.cache import Cache
+from bayplan.testing import make_node, make_pod
+
+RACK, APP = Label("rack"), PodLabel("app")
+NODES, PODS = 12, 40
+
+
+class Story:
+    """Random events, told to the cache and written down beside it."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.cache = Cache()
+        self.nodes: dict[str, NodeObject] = {}
+        self.pods: dict[str, Pod] = {}
+
+    def step(self) -> None:
+        happenings: list[tuple[int, Callable[[], None]]] = [
+            (20, self.put_node),
+            (8, self.drop_node),
+            (50, self.put_pod),
+            (15, self.drop_pod),
+            (2, self.relist_nodes),
+            (2, self.relist_pods),
+        ]
+        weights, actions = zip(*happenings, strict=True)
+        self.dice.choices(actions, weights)[0]()
+
+    def put_node(self) -> None:
+        labels = {"rack": str(self.dice.randrange(3))} if self.dice.random() < 0.8 else {}
+        name = f"n{self.dice.randrange(NODES)}"
+        node = make_node(name, labels=labels, cpu=self.dice.randrange(1, 9)).object
+        self.nodes[name] = node
+        self.cache.put_node(node)
+
+    def drop_node(self) -> None:
+        name = f"n{self.dice.randrange(NODES)}"
+        self.nodes.pop(name, None)
+        self.cache.drop_node(name)
+
+    def put_pod(self) -> None:
+        pod = make_pod(
+            f"p{self.dice.randrange(PODS)}",
+            cpu=f"{self.dice.randrange(1, 5)}00m",
+            labels={"app": self.dice.choice("abc")},
+            node=self.dice.choice([None, *(f"n{i}" for i in range(NODES))]),
+            phase=self.dice.choice(["Running"] * 5 + ["Succeeded"]),
+        )
+        self.pods[pod.key] = pod
+        self.cache.put_pod(pod)
+
+    def drop_pod(self) -> None:
+        key = f"default/p{self.dice.randrange(PODS)}"
+        self.pods.pop(key, None)
+        self.cache.drop_pod(key)
+
+    def relist_nodes(self) -> None:
+        self.nodes = dict(self.dice.sample(list(self.nodes.items()), len(self.nodes) // 2))
+        self.cache.replace_nodes(self.nodes.values())
+
+    def relist_pods(self) -> None:
+        self.pods = dict(self.dice.sample(list(self.pods.items()), len(self.pods) // 2))
+        self.cache.replace_pods(self.pods.values())
+
+
+def assert_same(live: Snapshot, fresh: Snapshot) -> None:
+    assert sorted(live.nodes.names) == sorted(fresh.nodes.names)
+    ours, theirs = live.nodes.take(live.find(list(fresh.nodes.names))), fresh.nodes
+    for column in ("cpu.allocatable", "cpu.requested", "cpu.free", "pods.requested"):
+        assert np.array_equal(ours[column], theirs[column]), column
+    for where in (APP == "a", ~(APP == "a")):
+        assert np.array_equal(ours.count(where), theirs.count(where))
+        assert np.array_equal(ours.count(where, by=RACK), theirs.count(where, by=RACK))
+        assert np.array_equal(ours.sum("cpu", where, by=RACK), theirs.sum("cpu", where, by=RACK))
+    assert [ours[RACK][row] for row in range(len(ours))] == [theirs[RACK][row] for row in range(len(theirs))]
+    assert sorted(pod.uid for pod in live.pods) == sorted(pod.uid for pod in fresh.pods)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_snapshots_equal_a_fresh_list_whatever_happened(seed: int) -> None:
+    story = Story(seed)
+
+    for _ in range(150):
+        story.step()
+        if story.dice.random() < 0.3:
+            assert_same(story.cache.snapshot(), Snapshot.build(story.nodes.values(), story.pods.values()))
+
+
+def test_a_snapshot_does_not_change_when_the_cluster_does() -> None:
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    before = cache.snapshot()
+    assert before.nodes["cpu.free"].tolist() == [4000]
+
+    cache.put_pod(make_pod("p", node="a", cpu=1))
+    cache.put_node(make_node("b", cpu=8).object)
+
+    assert before.nodes["cpu.free"].tolist() == [4000]
+    assert before.nodes.count().tolist() == [0]
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [3000, 8000]
+
+
+def test_nothing_new_gives_the_same_snapshot_again() -> None:
+    cache = Cache()
+    cache.put_node(make_node("a").object)
+
+    assert cache.snapshot() is cache.snapshot()
+
+
+def test_pods_of_a_node_that_comes_back_are_counted_again() -> None:
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    cache.put_pod(make_pod("p", node="a", cpu=1))
+    cache.drop_node("a")
+    assert len(cache.snapshot().nodes) == 0
+
+    cache.put_node(make_node("a", cpu=4).object)
+
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [3000]
+
+
+def test_a_pod_that_arrives_before_its_node_is_counted_when_the_node_comes() -> None:
+    cache = Cache()
+    cache.put_pod(make_pod("early", node="a", cpu=1))
+
+    cache.put_node(make_node("a", cpu=4).object)
+
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [3000]
+
+
+def test_a_long_story_is_folded_without_losing_count() -> None:
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    for number in range(6000):
+        cache.put_pod(make_pod(f"p{number}", node="a", labels={"app": "db"}))
+        if number % 3:
+            cache.drop_pod(f"default/p{number}")
+        if number % 1000 == 0:
+            cache.snapshot()
+
+    assert cache.snapshot().nodes.count(APP == "db").tolist() == [2000]

@@ -1,0 +1,243 @@
+"""The informer's rules, against an API server that misbehaves on command; the real one is in e2e."""
+
+import asyncio
+import contextlib
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from bayplan.client.connect import Connection
+from bayplan.client.rest import NODES, ApiClient
+from bayplan.kube.node import NodeObject
+from bayplan.state import informer as informer_module
+from bayplan.state.informer import Informer
+
+Reply = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+def node(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "resourceVersion": str(version)}}
+
+
+def event(kind: str, body: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": body}).encode() + b"\n"
+
+
+def bookmark(version: int, *, end: bool = False) -> bytes:
+    metadata: dict[str, Any] = {"resourceVersion": str(version)}
+    if end:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    return event("BOOKMARK", {"metadata": metadata})
+
+
+def initial(names: Iterable[str], version: int) -> list[bytes]:
+    return [*(event("ADDED", node(name, version)) for name in names), bookmark(version, end=True)]
+
+
+def streaming(lines: Iterable[bytes], *, stay: bool = False, cut: bool = False) -> Reply:
+    """A watch with these lines; then it ends, is cut off, or stays open."""
+
+    async def reply(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for line in lines:
+            await response.write(line)
+        if stay:
+            await asyncio.Event().wait()
+        if cut and request.transport is not None:
+            request.transport.abort()
+        return response
+
+    return reply
+
+
+def saying(status: int, body: dict[str, Any], **headers: str) -> Reply:
+    """A plain answer."""
+
+    async def reply(request: web.BaseRequest) -> web.StreamResponse:
+        return web.json_response(
+            body, status=status, headers={k.replace("_", "-"): v for k, v in headers.items()}
+        )
+
+    return reply
+
+
+class Copy:
+    """A store that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.replaced = 0
+
+    def replace(self, objects: Iterable[NodeObject]) -> None:
+        self.names = {item.name for item in objects}
+        self.replaced += 1
+
+    def put(self, item: NodeObject) -> None:
+        self.names.add(item.name)
+
+    def drop(self, item: NodeObject) -> None:
+        self.names.discard(item.name)
+
+
+class ApiServer:
+    """Answers requests by a script, and writes them down."""
+
+    def __init__(self, script: list[Reply]) -> None:
+        self.script = [*script, streaming([], stay=True)]
+        self.asked: list[dict[str, str]] = []
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.asked.append(dict(request.query))
+        reply = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        return await reply(request)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(informer_module, "_BACKOFF_SECONDS", (0.001, 0.01))
+
+
+@contextlib.asynccontextmanager
+async def informed(*script: Reply) -> AsyncIterator[tuple[Informer[NodeObject], Copy, ApiServer]]:
+    api, copy = ApiServer(list(script)), Copy()
+    runner = web.ServerRunner(web.Server(api.handle), shutdown_timeout=0.05)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    async with ApiClient(Connection(f"http://{host}:{port}", None)) as client:
+        informer = Informer(client, NODES, copy, dice=random.Random(1))
+        task = asyncio.create_task(informer.run())
+        try:
+            yield informer, copy, api
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await runner.cleanup()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0.002)
+
+
+async def test_everything_arrives_in_one_stream_and_goes_on_from_there() -> None:
+    lines = [*initial(["a", "b"], 5), event("ADDED", node("c", 6)), event("DELETED", node("a", 7))]
+
+    async with informed(streaming(lines, stay=True)) as (informer, copy, api):
+        await until(lambda: copy.names == {"b", "c"})
+
+        assert informer.synced.is_set()
+        assert informer.age_seconds == 0
+        assert api.asked[0]["sendInitialEvents"] == "true"
+        assert api.asked[0]["resourceVersion"] == "0"
+        assert len(api.asked) == 1
+
+
+async def test_a_server_that_cannot_stream_is_listed_page_by_page() -> None:
+    first = {"metadata": {"resourceVersion": "9", "continue": "more"}, "items": [node("a", 1)]}
+    second = {"metadata": {"resourceVersion": "9"}, "items": [node("b", 2)]}
+    script = [
+        saying(400, {"message": "sendInitialEvents is forbidden"}),
+        saying(200, first),
+        saying(200, second),
+    ]
+
+    async with informed(*script, streaming([event("ADDED", node("c", 10))], stay=True)) as (
+        _,
+        copy,
+        api,
+    ):
+        await until(lambda: copy.names == {"a", "b", "c"})
+
+        assert [asked.get("continue") for asked in api.asked[1:3]] == [None, "more"]
+        assert api.asked[3]["resourceVersion"] == "9"
+        assert "sendInitialEvents" not in api.asked[3]
+
+
+async def test_a_watch_that_ends_is_resumed_where_it_was() -> None:
+    lines = [*initial(["a"], 5), event("MODIFIED", node("a", 8)), bookmark(11)]
+
+    async with informed(streaming(lines), streaming([event("ADDED", node("b", 12))], stay=True)) as parts:
+        informer, copy, api = parts
+        await until(lambda: copy.names == {"a", "b"})
+
+        assert api.asked[1]["resourceVersion"] == "11"
+        assert informer.lists == 1
+        assert copy.replaced == 1
+
+
+async def test_a_connection_that_breaks_is_resumed_without_listing() -> None:
+    lines = [*initial(["a"], 5), event("ADDED", node("b", 6))]
+
+    async with informed(streaming(lines, cut=True), streaming([], stay=True)) as (informer, copy, api):
+        await until(lambda: len(api.asked) == 2)
+
+        assert api.asked[1]["resourceVersion"] == "6"
+        assert informer.lists == 1
+        assert copy.names == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        pytest.param(saying(410, {"message": "too old"}), id="as a status"),
+        pytest.param(streaming([event("ERROR", {"code": 410, "message": "too old"})]), id="as an event"),
+    ],
+)
+async def test_a_forgotten_past_means_one_consistent_list_and_deletions_are_found(gone: Reply) -> None:
+    script = [streaming(initial(["a", "deleted-unseen"], 5)), gone, streaming(initial(["a"], 50), stay=True)]
+
+    async with informed(*script) as (informer, copy, api):
+        await until(lambda: copy.names == {"a"})
+
+        assert api.asked[2]["resourceVersion"] == ""
+        assert api.asked[2]["sendInitialEvents"] == "true"
+        assert informer.lists == 2
+
+
+async def test_too_many_requests_means_wait_and_not_list() -> None:
+    busy = saying(429, {"message": "slow down"})
+    after = streaming([event("ADDED", node("b", 6))], stay=True)
+
+    async with informed(streaming(initial(["a"], 5)), busy, busy, after) as (informer, copy, api):
+        await until(lambda: copy.names == {"a", "b"})
+
+        assert [asked["resourceVersion"] for asked in api.asked[1:]] == ["5", "5", "5"]
+        assert informer.lists == 1
+
+
+async def test_half_a_list_is_no_list() -> None:
+    half = streaming([event("ADDED", node("a", 1))], cut=True)
+
+    async with informed(half, streaming(initial(["a", "b"], 5), stay=True)) as (_, copy, api):
+        await until(lambda: copy.names == {"a", "b"})
+
+        assert copy.replaced == 1
+        assert len(api.asked) == 2
+
+
+async def test_nonsense_in_a_watch_does_not_end_the_informer() -> None:
+    nonsense = streaming([b"not json\n"])
+
+    async with informed(streaming(initial(["a"], 5)), nonsense, streaming([bookmark(9)], stay=True)) as parts:
+        informer, copy, api = parts
+        await until(lambda: len(api.asked) == 3 and informer.age_seconds == 0)
+
+        assert copy.names == {"a"}
+
+
+async def test_age_counts_from_when_the_watch_broke() -> None:
+    refused = saying(503, {"message": "down"})
+
+    async with informed(streaming(initial(["a"], 5)), *[refused] * 50) as (informer, _, api):
+        await until(lambda: len(api.asked) > 5)
+
+        assert informer.synced.is_set()
+        assert informer.age_seconds > 0
