@@ -41,6 +41,7 @@ class HookSpec:
     range: tuple[float, float] | None = None
     best: Literal["high", "low"] = "high"
     weight: float = 1.0
+    recheck: bool = False
 
     @property
     def per_node(self) -> bool:
@@ -51,14 +52,17 @@ class HookSpec:
 @overload
 def filter(function: F, /) -> F: ...
 @overload
-def filter() -> Callable[[F], F]: ...
-def filter(function: F | None = None, /) -> F | Callable[[F], F]:
+def filter(*, recheck: bool = False) -> Callable[[F], F]: ...
+def filter(function: F | None = None, /, *, recheck: bool = False) -> F | Callable[[F], F]:
     """A hard rule. ``None`` or ``True`` passes; a text or a `Reason` refuses.
 
     With ``nodes`` it answers for all of them: a `Verdict`, a bool array (true passes), or a dict
     of node name to reason.
+
+    With ``recheck`` it is run once more at bind, on the chosen node, with every pod that is being bound
+    in sight: a rule about other pods holds only so.
     """
-    return _decorate(function, "filter")
+    return _decorate(function, "filter", recheck=recheck)
 
 
 @overload

@@ -21,6 +21,10 @@ class BindRefused(Exception):
     """The pod was not bound to that node; the text says why."""
 
 
+class BindUnknown(BindRefused):
+    """Nobody can say whether the pod was, or will yet be, bound to that node."""
+
+
 async def bind_pod(
     client: ApiClient, *, namespace: str, name: str, uid: str, node: str, timeout_seconds: float = 4.0
 ) -> None:
@@ -34,6 +38,7 @@ async def bind_pod(
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     doing = f"binding {namespace}/{name} to {node}"
+    unsure = False
     for pause in (*_RETRY_SECONDS, None):
         left = deadline - time.monotonic()
         if left <= 0:
@@ -50,18 +55,23 @@ async def bind_pod(
                     uid=uid,
                     node=node,
                     error=error,
+                    unsure=unsure,
                     timeout_seconds=max(_READ_SECONDS, deadline - time.monotonic()),
                 )
                 return
             if error.status < 500 and error.status != 429:
                 raise BindRefused(str(error)) from error
             problem: Exception = error
+            # Told to come back later, it did nothing; anything else may have been half-way.
+            unsure = unsure or error.status != 429
         except ConnectError as error:
             problem = error
+            unsure = True
         if pause is None or time.monotonic() + pause >= deadline:
-            raise BindRefused(f"{problem}; the outcome is unknown, kube-scheduler may try again")
+            text = f"{problem}; the outcome is unknown, kube-scheduler may try again"
+            raise BindUnknown(text) if unsure else BindRefused(str(problem))
         await asyncio.sleep(pause)
-    raise BindRefused(f"{doing}: no answer in {timeout_seconds:.0f} s; kube-scheduler may try again")
+    raise BindUnknown(f"{doing}: no answer in {timeout_seconds:.0f} s; kube-scheduler may try again")
 
 
 async def _settle_conflict(
@@ -72,17 +82,22 @@ async def _settle_conflict(
     uid: str,
     node: str,
     error: ApiError,
+    unsure: bool,
     timeout_seconds: float,
 ) -> None:
-    """409 is also what an earlier try of ours gets that had worked."""
+    """409 is also what an earlier try of ours gets that had worked.
+
+    A pod that reads as unbound proves nothing while an earlier try may still be on its way: a frozen API
+    server was seen to bind after another one had said that the pod was unbound.
+    """
     try:
         pod = await client.pod(namespace, name, timeout_seconds=timeout_seconds)
     except (ApiError, ConnectError) as unreadable:
-        raise BindRefused(f"{error}; reading it back failed: {unreadable}") from error
+        raise BindUnknown(f"{error}; reading it back failed: {unreadable}") from error
     if pod.uid != uid:
         raise BindRefused(f"pod {namespace}/{name} is another one now: UID {pod.uid}, asked for {uid}")
     if pod.node_name == node:
         return
     if pod.node_name:
         raise BindRefused(f"pod {namespace}/{name} is already bound to {pod.node_name}")
-    raise BindRefused(str(error))
+    raise BindUnknown(str(error)) if unsure else BindRefused(str(error))

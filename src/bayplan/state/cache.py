@@ -6,15 +6,20 @@ with the one before. One task owns the cache; snapshots are frozen and may be re
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
 import numpy as np
 
 from bayplan.kube.node import NodeObject
-from bayplan.kube.pod import Pod
+from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.snapshot.cluster import Snapshot, total_requests
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
 from bayplan.snapshot.tally import Tally
 
 Pods = dict[str, Pod]
+
+
+def _on_node(pod: Pod, node: str | None) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node))
 
 
 class Cache:
@@ -27,6 +32,7 @@ class Cache:
         self._on_row: list[Pods] = []
         self._on_unknown: dict[str, Pods] = {}
         self._waiting: Pods = {}
+        self._assumed: dict[str, tuple[str, str]] = {}
         self._tally = Tally()
         self._requests: list[Mapping[str, int]] = []
         self._placed: list[tuple[Pod, ...]] = []
@@ -72,6 +78,7 @@ class Cache:
         """A pod is there, or is different; a finished one holds nothing any more."""
         key = pod.key
         self._take_away(key)
+        pod = self._as_assumed(key, pod)
         if pod.finished:
             return
         self._pods[key] = pod
@@ -89,8 +96,41 @@ class Cache:
         self._loaded.add(row)
 
     def drop_pod(self, key: str) -> None:
-        """A pod is gone."""
+        """A pod is gone, and with it whatever was assumed of it."""
+        self._assumed.pop(key, None)
         self._take_away(key)
+
+    def pod(self, key: str) -> Pod | None:
+        """The pod of that ``namespace/name``, on its node if it has one or is assumed to."""
+        return self._pods.get(key)
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count the pod on that node from now on, until the watch says where it is, or `forget`."""
+        self._assumed[pod.key] = (pod.uid, node)
+        self.put_pod(pod)
+
+    def forget(self, pod: Pod) -> None:
+        """The pod is not going to be on the node that was assumed."""
+        if self._assumed.get(pod.key, ("",))[0] != pod.uid:
+            return
+        del self._assumed[pod.key]
+        if pod.key in self._pods:
+            self.put_pod(_on_node(self._pods[pod.key], None))
+
+    @property
+    def assumed_count(self) -> int:
+        """How many pods are on a node by assumption alone."""
+        return len(self._assumed)
+
+    def _as_assumed(self, key: str, pod: Pod) -> Pod:
+        """The pod where it is assumed to be. Evidence ends it: a node, an end, another pod."""
+        if key not in self._assumed:
+            return pod
+        uid, node = self._assumed[key]
+        if pod.uid != uid or pod.node_name or pod.finished:
+            del self._assumed[key]
+            return pod
+        return _on_node(pod, node)
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
         """Exactly these nodes are there: what is not among them was deleted unseen."""

@@ -107,6 +107,11 @@ class LiveView:
             group.create_task(self._nodes.run())
             group.create_task(self._pods.run())
 
+    @property
+    def cache(self) -> Cache:
+        """What the watches tell, for whoever adds what they cannot know yet."""
+        return self._cache
+
     async def synced(self) -> None:
         """Wait until everything was listed once."""
         await self._nodes.synced.wait()

@@ -126,7 +126,7 @@ def test_idle_connections_do_not_hold_the_end_up(tmp_path: Path) -> None:
             assert time.monotonic() - start < 0.9, "an idle connection has nothing to wait for"
 
 
-def test_sigterm_while_the_api_server_does_not_answer_ends_the_start(tmp_path: Path) -> None:
+def test_sigterm_while_the_api_server_does_not_answer_ends_at_once(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         kubeconfig = tmp_path / "kubeconfig"
         context = {"name": "x", "context": {"cluster": "x"}}
@@ -145,7 +145,7 @@ def test_sigterm_while_the_api_server_does_not_answer_ends_the_start(tmp_path: P
             os.kill(child.pid, signal.SIGTERM)
 
             assert child.wait_ended() == 0
-        assert "told to stop before the cluster was listed" in child.log()
+        assert "not ready until it is listed" in child.log()
 
 
 def test_certificates_are_replaced_by_the_real_server_too(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bayplan.authoring.registry import Policy
-from bayplan.client.bind import bind_pod
 from bayplan.client.connect import Connection
 from bayplan.client.rest import ApiClient
+from bayplan.kube.pod import Pod
 from bayplan.ops.health import Health
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsError, TlsFiles
@@ -22,8 +22,9 @@ from bayplan.runtimes.extender.app import ExtenderApp, OpsApp
 from bayplan.runtimes.extender.connection import Handler, HttpServer
 from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.verbs import Binder, Verbs
-from bayplan.runtimes.extender.workers import Workers
+from bayplan.runtimes.extender.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.ledger import Ledger
 from bayplan.state.view import FixedView, LiveView, View
 
 log = logging.getLogger(__name__)
@@ -54,25 +55,6 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     version: str = ""
     watch_interpreter: bool = True
-
-
-class ApiBinder:
-    """Binds through the API server."""
-
-    def __init__(self, client: ApiClient, *, timeout_seconds: float) -> None:
-        self._client = client
-        self._timeout_seconds = timeout_seconds
-
-    async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind the pod; doing it twice is doing it once."""
-        await bind_pod(
-            self._client,
-            namespace=namespace,
-            name=name,
-            uid=uid,
-            node=node,
-            timeout_seconds=self._timeout_seconds,
-        )
 
 
 class Listener:
@@ -153,6 +135,7 @@ class Server:
             path=options.path,
             tls=options.tls,
         )
+        self.ledger: Ledger | None = None
         self.ops_listener: Listener | None = None
         self._draining = False
         self._stop = asyncio.Event()
@@ -173,8 +156,14 @@ class Server:
                 live = LiveView(client, max_age_seconds=options.max_age_seconds)
                 self.view = self.app.view = live
                 tasks.append(asyncio.create_task(live.run()))
-                if self.app.verbs.binder is None:
-                    self.app.verbs.binder = ApiBinder(client, timeout_seconds=options.limits.request_seconds)
+                self.ledger = Ledger(
+                    live.cache,
+                    client,
+                    recheck=self._recheck,
+                    timeout_seconds=options.limits.request_seconds,
+                )
+                stack.push_async_callback(self.ledger.close)
+                self.app.verbs.binder = self.ledger
             if options.watch_interpreter:
                 watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
                 tasks.append(asyncio.create_task(watching))
@@ -195,6 +184,15 @@ class Server:
                 yield self
             finally:
                 await self._drain()
+
+    async def _recheck(self, pod: Pod, node: str, cluster: Snapshot) -> str:
+        """Rules about other pods once more, in a policy thread; most policies have none."""
+        if not any(hook.spec.recheck for policy in self.options.policies for hook in policy.hooks):
+            return ""
+        try:
+            return await self.workers.run(partial(self.app.verbs.recheck, pod, node, cluster))
+        except RequestOverrun as error:
+            return str(error)
 
     async def serve_until_signal(self, *, ready: Callable[["Server"], None] | None = None) -> None:
         """Serve until SIGTERM or SIGINT."""

@@ -1,0 +1,136 @@
+"""Bind is the commit point: who is on which node is decided here, in memory, before anybody is asked.
+
+A pod is first *assumed* on its node, so that everybody who judges from then on counts it there. Rules
+about other pods are then checked once more, with exactly those in sight that came first. Only then is
+the API server asked. A refusal takes the assumption back; the watch makes it a fact; and an outcome
+that nobody knows is rolled forward: the same pod to the same node, until the API server settles it. No
+timer ever takes an assumption back.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from bayplan.client.bind import BindRefused, BindUnknown, bind_pod
+from bayplan.client.errors import ApiError, ConnectError
+from bayplan.client.rest import ApiClient
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.cache import Cache
+
+log = logging.getLogger(__name__)
+
+Recheck = Callable[[Pod, str, Snapshot], Awaitable[str]]
+"""Why the pod may not be bound to the node after all, in that cluster; ``""`` when it may."""
+
+_ROLL_FORWARD_SECONDS = (0.5, 10.0)
+_READ_SECONDS = 2.0
+
+
+class Ledger:
+    """Binds pods, and knows of every bind that is under way."""
+
+    def __init__(self, cache: Cache, client: ApiClient, *, recheck: Recheck, timeout_seconds: float) -> None:
+        self._cache = cache
+        self._client = client
+        self._recheck = recheck
+        self._timeout_seconds = timeout_seconds
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._unsettled: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def unsettled_count(self) -> int:
+        """Binds whose outcome is not known yet."""
+        return len(self._unsettled)
+
+    async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind the pod; doing it twice is doing it once; `BindRefused` says why it could not be."""
+        # kube-scheduler may ask again while we are still at it: one at a time for each pod.
+        turn = self._turns.setdefault(uid, asyncio.Lock())
+        try:
+            async with turn:
+                await self._bind(await self._find(namespace, name, uid), node)
+        finally:
+            if not turn.locked():
+                self._turns.pop(uid, None)
+
+    async def close(self) -> None:
+        """Stop rolling forward; whoever starts next finds in the API server what became of it."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _bind(self, pod: Pod, node: str) -> None:
+        going = self._unsettled.get(pod.uid)
+        if going == node:
+            # It is assumed there already; asking again can only bring the answer nearer.
+            return await self._send(pod, node)
+        if going is not None:
+            raise BindRefused(f"pod {pod.key} may yet be bound to {going}: the API server has not said")
+        if pod.node_name == node:
+            return None
+        if pod.node_name:
+            raise BindRefused(f"pod {pod.key} is already bound to {pod.node_name}")
+        # Nothing may happen between these two: the snapshot has those that came before, and no others.
+        self._cache.assume(pod, node)
+        seen = self._cache.snapshot()
+        try:
+            refusal = await self._recheck(pod, node, seen)
+            if refusal:
+                raise BindRefused(refusal)
+            await self._send(pod, node)
+        except BindUnknown:
+            self._roll_forward(pod, node)
+            raise
+        except BaseException:
+            self._cache.forget(pod)
+            raise
+        return None
+
+    async def _send(self, pod: Pod, node: str) -> None:
+        await bind_pod(
+            self._client,
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=pod.uid,
+            node=node,
+            timeout_seconds=self._timeout_seconds,
+        )
+
+    async def _find(self, namespace: str, name: str, uid: str) -> Pod:
+        """The pod that is meant: from the view, or from the API server where the view is behind."""
+        pod = self._cache.pod(f"{namespace}/{name}")
+        if pod is None or pod.uid != uid:
+            try:
+                pod = await self._client.pod(namespace, name, timeout_seconds=_READ_SECONDS)
+            except (ApiError, ConnectError) as error:
+                raise BindRefused(str(error)) from error
+        if pod.uid != uid:
+            raise BindRefused(f"pod {namespace}/{name} is another one now: UID {pod.uid}, asked for {uid}")
+        return pod
+
+    def _roll_forward(self, pod: Pod, node: str) -> None:
+        if pod.uid in self._unsettled:
+            return
+        self._unsettled[pod.uid] = node
+        task = asyncio.create_task(self._until_settled(pod, node))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _until_settled(self, pod: Pod, node: str) -> None:
+        pause, longest = _ROLL_FORWARD_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(longest, pause * 2)
+            try:
+                await self._send(pod, node)
+                log.info("pod %s is bound to %s after all", pod.key, node)
+                break
+            except BindUnknown as error:
+                log.warning("%s", error)
+            except BindRefused as error:
+                log.info("pod %s was not bound to %s: %s", pod.key, node, error)
+                self._cache.forget(pod)
+                break
+        self._unsettled.pop(pod.uid, None)

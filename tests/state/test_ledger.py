@@ -1,0 +1,247 @@
+"""The ledger: assumed before asked, taken back on a refusal, rolled forward when nobody knows."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from bayplan.client.bind import BindRefused
+from bayplan.client.errors import ApiError, ConnectError
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.conditions import PodLabel
+from bayplan.state import ledger as ledger_module
+from bayplan.state.cache import Cache
+from bayplan.state.ledger import Ledger
+from bayplan.testing import make_node, make_pod
+
+APP = PodLabel("app")
+Reply = Callable[[], None]
+
+
+class Api:
+    """Stands in for the API server: replies by a script, then binds."""
+
+    def __init__(self, *script: Exception | None) -> None:
+        self.script = list(script)
+        self.posts: list[str] = []
+        self.bound: dict[str, str] = {}
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self.pods: dict[str, Pod] = {}
+
+    async def request(self, method: str, path: str, *, body: dict[str, dict[str, str]], **_: object) -> bytes:
+        node = body["target"]["name"]
+        self.posts.append(node)
+        await self.hold.wait()
+        failure = self.script.pop(0) if self.script else None
+        if failure is not None:
+            raise failure
+        self.bound[body["metadata"]["uid"]] = node
+        return b"{}"
+
+    async def pod(self, namespace: str, name: str, **_: object) -> Pod:
+        try:
+            return self.pods[f"{namespace}/{name}"]
+        except KeyError:
+            raise ApiError(404, "not found", doing="reading") from None
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_module, "_ROLL_FORWARD_SECONDS", (0.001, 0.002))
+    monkeypatch.setattr("bayplan.client.bind._RETRY_SECONDS", ())
+
+
+async def one_of_a_kind(pod: Pod, node: str, cluster: Snapshot) -> str:
+    """At most one pod of an app on a node."""
+    others = cluster.without_on({node: {pod.uid}})
+    count = others.nodes.row(node)["pods.requested"]
+    return "there is one already" if count else ""
+
+
+def make_ledger(api: Api, cache: Cache) -> Ledger:
+    return Ledger(cache, api, recheck=one_of_a_kind, timeout_seconds=1.0)  # type: ignore[arg-type]
+
+
+def make_cache(*pods: Pod) -> Cache:
+    cache = Cache()
+    for name in ("a", "b"):
+        cache.put_node(make_node(name).object)
+    for pod in pods:
+        cache.put_pod(pod)
+    return cache
+
+
+def counts(cache: Cache) -> list[int]:
+    values: list[int] = cache.snapshot().nodes.count().tolist()
+    return values
+
+
+async def bind(ledger: Ledger, pod: Pod, node: str) -> str:
+    """What was wrong, or ``""``."""
+    try:
+        await ledger.bind(namespace=pod.namespace, name=pod.name, uid=pod.uid, node=node)
+    except BindRefused as error:
+        return str(error)
+    return ""
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0.001)
+
+
+async def test_a_bound_pod_counts_before_the_watch_tells() -> None:
+    pod = make_pod("p")
+    cache = make_cache(pod)
+
+    assert await bind(make_ledger(Api(), cache), pod, "a") == ""
+
+    assert counts(cache) == [1, 0]
+    assert cache.assumed_count == 1
+
+
+async def test_the_watch_makes_it_a_fact() -> None:
+    pod = make_pod("p", uid="u")
+    cache = make_cache(pod)
+    await bind(make_ledger(Api(), cache), pod, "a")
+
+    cache.put_pod(make_pod("p", uid="u"))
+    assert counts(cache) == [1, 0], "an older event does not take it away"
+    cache.put_pod(make_pod("p", uid="u", node="a"))
+
+    assert counts(cache) == [1, 0]
+    assert cache.assumed_count == 0
+
+
+async def test_of_two_that_want_one_place_the_first_gets_it() -> None:
+    first, second = make_pod("first"), make_pod("second")
+    cache, api = make_cache(first, second), Api()
+    ledger = make_ledger(api, cache)
+    api.hold.clear()
+
+    one = asyncio.create_task(bind(ledger, first, "a"))
+    await until(lambda: api.posts == ["a"])
+    late = await bind(ledger, second, "a")
+    api.hold.set()
+
+    assert late == "there is one already"
+    assert await one == ""
+    assert api.posts == ["a"], "the second was refused before anybody was asked"
+    assert counts(cache) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(ApiError(404, "gone", doing="binding"), id="the pod is gone"),
+        pytest.param(ApiError(403, "forbidden", doing="binding"), id="no right to bind"),
+        pytest.param(ApiError(429, "slow down", doing="binding"), id="told to come back later"),
+    ],
+)
+async def test_a_refusal_takes_the_assumption_back(refusal: ApiError) -> None:
+    pod = make_pod("p")
+    cache = make_cache(pod)
+
+    assert await bind(make_ledger(Api(refusal), cache), pod, "a") != ""
+
+    assert counts(cache) == [0, 0]
+    assert cache.assumed_count == 0
+    assert [waiting.name for waiting in cache.snapshot().pods] == ["p"]
+
+
+async def test_an_unknown_outcome_is_rolled_forward_to_the_same_node() -> None:
+    pod = make_pod("p")
+    cache = make_cache(pod)
+    lost = ConnectError("the reply was lost")
+    api = Api(lost, lost, lost)
+    ledger = make_ledger(api, cache)
+
+    assert "unknown" in await bind(ledger, pod, "a")
+    assert counts(cache) == [1, 0], "nobody else gets the place meanwhile"
+    assert "may yet be bound to a" in await bind(ledger, pod, "b")
+    await until(lambda: ledger.unsettled_count == 0)
+
+    assert api.bound == {pod.uid: "a"}
+    assert set(api.posts) == {"a"}
+    assert await bind(ledger, pod, "a") == ""
+    assert counts(cache) == [1, 0]
+
+
+async def test_an_unknown_outcome_that_turns_out_to_be_a_no_frees_the_place() -> None:
+    pod = make_pod("p")
+    cache = make_cache(pod)
+    api = Api(ConnectError("the reply was lost"), ApiError(404, "gone", doing="binding"))
+    ledger = make_ledger(api, cache)
+
+    await bind(ledger, pod, "a")
+    await until(lambda: ledger.unsettled_count == 0)
+
+    assert counts(cache) == [0, 0]
+
+
+async def test_an_unbound_read_back_proves_nothing_while_a_try_may_be_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bayplan.client.bind._RETRY_SECONDS", (0.001,))
+    pod = make_pod("p")
+    cache = make_cache(pod)
+    conflict = ApiError(409, "conflict", doing="binding")
+    api = Api(ConnectError("frozen"), conflict)
+    api.pods[pod.key] = pod
+    ledger = make_ledger(api, cache)
+
+    assert await bind(ledger, pod, "a") != ""
+    assert ledger.unsettled_count == 1
+    assert counts(cache) == [1, 0]
+    await ledger.close()
+
+
+async def test_asked_twice_at_once_it_is_bound_once() -> None:
+    pod = make_pod("p")
+    cache, api = make_cache(pod), Api()
+    ledger = make_ledger(api, cache)
+
+    said = await asyncio.gather(bind(ledger, pod, "a"), bind(ledger, pod, "a"))
+
+    assert list(said) == ["", ""]
+
+    assert api.posts == ["a"]
+    assert counts(cache) == [1, 0]
+
+
+async def test_another_node_for_a_pod_that_is_bound_is_refused_by_name() -> None:
+    pod = make_pod("p", node="b")
+
+    assert "already bound to b" in await bind(make_ledger(Api(), make_cache(pod)), pod, "a")
+
+
+async def test_a_pod_that_the_view_does_not_know_yet_is_read() -> None:
+    pod = make_pod("new")
+    cache, api = make_cache(), Api()
+    api.pods[pod.key] = pod
+
+    assert await bind(make_ledger(api, cache), pod, "a") == ""
+    assert counts(cache) == [1, 0]
+
+
+async def test_a_pod_made_anew_under_the_same_name_is_not_bound_for_the_old_one() -> None:
+    new = make_pod("p", uid="new")
+    cache, api = make_cache(new), Api()
+    api.pods[new.key] = new
+
+    assert "another one now" in await bind(make_ledger(api, cache), make_pod("p", uid="old"), "a")
+    assert counts(cache) == [0, 0]
+
+
+async def test_a_pod_that_is_deleted_takes_its_assumption_along() -> None:
+    pod = make_pod("p")
+    cache = make_cache(pod)
+    await bind(make_ledger(Api(), cache), pod, "a")
+
+    cache.drop_pod(pod.key)
+
+    assert counts(cache) == [0, 0]
+    assert cache.assumed_count == 0
