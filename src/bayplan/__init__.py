@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayplan.authoring.args import Args as Args
     from bayplan.authoring.hooks import PolicyError as PolicyError
+    from bayplan.authoring.hooks import allocate as allocate
     from bayplan.authoring.hooks import filter as filter
     from bayplan.authoring.hooks import policy as policy
     from bayplan.authoring.hooks import prefer as prefer
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from bayplan.snapshot.strings import Strings as Strings
     from bayplan.snapshot.table import Node as Node
     from bayplan.snapshot.table import NodeTable as NodeTable
+    from bayplan.snapshot.units import Allocation as Allocation
+    from bayplan.snapshot.units import Units as Units
 
 _HOMES = {
+    "Allocation": "bayplan.snapshot.units",
     "Args": "bayplan.authoring.args",
     "Label": "bayplan.snapshot.columns",
     "Node": "bayplan.snapshot.table",
@@ -47,7 +51,9 @@ _HOMES = {
     "Strings": "bayplan.snapshot.strings",
     "Taint": "bayplan.kube.taint",
     "Toleration": "bayplan.kube.taint",
+    "Units": "bayplan.snapshot.units",
     "Verdict": "bayplan.authoring.verdict",
+    "allocate": "bayplan.authoring.hooks",
     "filter": "bayplan.authoring.hooks",
     "in_namespace": "bayplan.snapshot.conditions",
     "policy": "bayplan.authoring.hooks",

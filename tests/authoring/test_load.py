@@ -248,8 +248,9 @@ def test_an_unknown_member_is_an_error_with_a_suggestion(tmp_path: Path, member:
     [
         pytest.param("missing.py", "missing.py: no such file; `bayplan init` writes", id="a missing file"),
         pytest.param(
-            "no_module_of_that_name", "no policy 'no_module_of_that_name': want a file", id="a word"
+            "no_module_of_that_name", "no policy 'no_module_of_that_name'; .*want a built-in", id="a word"
         ),
+        pytest.param("SharedResuorce", "did you mean 'SharedResource'", id="a mistyped built-in"),
         pytest.param("no_package.inside:Name", "no policy 'no_package.inside'", id="a missing package"),
         pytest.param("json", "no policy in it", id="a module without policies"),
         pytest.param("", "Empty module name", id="nothing"),

@@ -41,6 +41,7 @@ class ControlPlane:
     api: Api
     kubeconfig: Path
     etcd: Child
+    etcd_url: str
     apiserver: Child
 
     def __init__(self, binaries: Path, *, apiserver_flags: Sequence[str] = ()) -> None:
@@ -56,8 +57,12 @@ class ControlPlane:
             self.directory = Path(stack.enter_context(temporary))
             self.ca = make_ca("bayplan-test-ca", self.directory / "certs")
             self.admin_token = secrets.token_hex(16)
-            etcd_url = self._start_etcd(stack)
-            self._start_apiserver(etcd_url, stack)
+            self.etcd_url = self._start_etcd(stack)
+            self._configure_apiserver()
+            stack.callback(self.api.close)
+            # The one that runs then: a test may have killed the first.
+            stack.callback(lambda: self.apiserver.stop())
+            self.start_apiserver()
             self._scheduler_kubeconfig = self._certificate_kubeconfig("system:kube-scheduler")
             self._stack = stack.pop_all()
         return self
@@ -70,6 +75,12 @@ class ControlPlane:
     ) -> None:
         """Stop both and delete their files."""
         self._stack.close()
+
+    def start_apiserver(self) -> None:
+        """Start it, also after it was killed: same port, same etcd; return when it is ready."""
+        argv, log = self._apiserver_argv, self.directory / "kube-apiserver.log"
+        self.apiserver = Child("kube-apiserver", argv, log=log)
+        self.apiserver.wait_until(self._ready, READY_SECONDS)
 
     def check(self) -> None:
         """Raise `ChildDied`, with the tail of the log, unless both programs run."""
@@ -168,46 +179,39 @@ class ControlPlane:
         self.etcd.wait_until(lambda: _etcd_healthy(port), READY_SECONDS)
         return url
 
-    def _start_apiserver(self, etcd_url: str, stack: ExitStack) -> None:
+    def _configure_apiserver(self) -> None:
         port = free_port()
         self.server = f"https://127.0.0.1:{port}"
         serving = self.ca.issue("kube-apiserver", dns=["localhost"], ips=["127.0.0.1"], server=True)
         accounts = make_service_account_keys(self.directory / "certs")
         tokens = self.directory / "tokens.csv"
         tokens.write_text(f'{self.admin_token},admin,admin,"system:masters"\n')
-        self.apiserver = Child(
-            "kube-apiserver",
-            [
-                self.binaries / "kube-apiserver",
-                f"--etcd-servers={etcd_url}",
-                "--bind-address=127.0.0.1",
-                f"--secure-port={port}",
-                f"--tls-cert-file={serving.cert}",
-                f"--tls-private-key-file={serving.key}",
-                f"--client-ca-file={self.ca.cert}",
-                f"--token-auth-file={tokens}",
-                "--authorization-mode=RBAC",
-                f"--service-account-issuer={ISSUER}",
-                f"--service-account-signing-key-file={accounts.key}",
-                f"--service-account-key-file={accounts.cert}",
-                "--service-cluster-ip-range=10.0.0.0/24",
-                # A documentation address: it is never dialled, and without it the start fails
-                # on a machine that has no default route.
-                "--advertise-address=192.0.2.1",
-                "--endpoint-reconciler-type=none",
-                # Both count on a controller manager.
-                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-                "--delete-collection-workers=8",
-                "--max-requests-inflight=3000",
-                "--max-mutating-requests-inflight=1000",
-                *self._flags,
-            ],
-            log=self.directory / "kube-apiserver.log",
-        )
-        stack.callback(self.apiserver.stop)
+        self._apiserver_argv = [
+            self.binaries / "kube-apiserver",
+            f"--etcd-servers={self.etcd_url}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={serving.cert}",
+            f"--tls-private-key-file={serving.key}",
+            f"--client-ca-file={self.ca.cert}",
+            f"--token-auth-file={tokens}",
+            "--authorization-mode=RBAC",
+            f"--service-account-issuer={ISSUER}",
+            f"--service-account-signing-key-file={accounts.key}",
+            f"--service-account-key-file={accounts.cert}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            # A documentation address: it is never dialled, and without it the start fails
+            # on a machine that has no default route.
+            "--advertise-address=192.0.2.1",
+            "--endpoint-reconciler-type=none",
+            # Both count on a controller manager.
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--delete-collection-workers=8",
+            "--max-requests-inflight=3000",
+            "--max-mutating-requests-inflight=1000",
+            *self._flags,
+        ]
         self.api = Api(self.server, self.ca.cert, token=self.admin_token)
-        stack.callback(self.api.close)
-        self.apiserver.wait_until(self._ready, READY_SECONDS)
         self.kubeconfig = write_kubeconfig(
             self.directory / "admin.kubeconfig",
             self.server,

@@ -45,15 +45,18 @@ class Extender:
         failure_policy: str = "",
         config: Mapping[str, Any] | None = None,
         flags: Sequence[str] = (),
+        ready_at: str = "/readyz",
     ) -> None:
         """Write ``name.py``, unless `policy` is a file already, and ``bayplan.yaml`` if one is needed.
 
         With a `kubeconfig` the server knows the cluster, and kube-scheduler is told to send names.
+        `ready_at` is what must answer 200 before the block begins.
         """
         self._api = api
         self._directory = directory / name
         self._directory.mkdir()
         self._names_only = kubeconfig is not None
+        self._ready_at = ready_at
         self.name = name
         self.port = free_port()
         self.ops_port = free_port()
@@ -72,7 +75,7 @@ class Extender:
         """Start it, and return when it is ready."""
         self.child = Child(f"bayplan serve {self.name}", self._argv, log=self._directory / "bayplan.log")
         try:
-            self.child.wait_until(self._ready, READY_SECONDS)
+            self.child.wait_until(lambda: self._answers(self._ready_at), READY_SECONDS)
         except BaseException:
             self.child.stop()
             raise
@@ -178,6 +181,10 @@ class Extender:
             explain=lambda: "\n".join(child.log_tail() for child in self._api.watched),
         )
 
+    def wait_ready(self) -> None:
+        """Wait until it is ready, where it was not or is not any more."""
+        self.child.wait_until(lambda: self._answers("/readyz"), READY_SECONDS)
+
     def log(self) -> str:
         """Everything it has logged so far; also after it has ended."""
         return self.child.log()
@@ -198,8 +205,8 @@ class Extender:
         file.write_text(yaml.safe_dump({**document, **(config or {})}))
         return [f"--config={file}"]
 
-    def _ready(self) -> bool:
+    def _answers(self, path: str) -> bool:
         try:
-            return self.ops("/readyz")[0] == 200
+            return self.ops(path)[0] == 200
         except (OSError, http.client.HTTPException):
             return False

@@ -53,15 +53,15 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayplan.client.bind._RETRY_SECONDS", ())
 
 
-async def one_of_a_kind(pod: Pod, node: str, cluster: Snapshot) -> str:
-    """At most one pod of an app on a node."""
-    others = cluster.without_on({node: {pod.uid}})
-    count = others.nodes.row(node)["pods.requested"]
-    return "there is one already" if count else ""
+async def one_of_a_kind(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+    """At most one pod on a node, which gets a number."""
+    await asyncio.sleep(0)
+    taken = cluster.nodes.row(node)["pods.requested"]
+    return ("there is one already", {}) if taken else ("", {"example.com/number": "1"})
 
 
 def make_ledger(api: Api, cache: Cache) -> Ledger:
-    return Ledger(cache, api, recheck=one_of_a_kind, timeout_seconds=1.0)  # type: ignore[arg-type]
+    return Ledger(cache, api, commit=one_of_a_kind, timeout_seconds=1.0)  # type: ignore[arg-type]
 
 
 def make_cache(*pods: Pod) -> Cache:

@@ -11,7 +11,7 @@ from bayplan.kube.yaml import suggest
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
-Kind = Literal["prepare", "filter", "prefer", "score", "protect"]
+Kind = Literal["prepare", "filter", "prefer", "score", "protect", "allocate"]
 
 _ABOUT_NODES = frozenset({"pod", "node", "nodes", "args", "prepared", "cluster", "now"})
 _KNOWN: dict[str, frozenset[str]] = {
@@ -19,9 +19,14 @@ _KNOWN: dict[str, frozenset[str]] = {
     "filter": _ABOUT_NODES,
     "prefer": _ABOUT_NODES,
     "score": _ABOUT_NODES,
+    "allocate": frozenset({"pod", "node", "args", "prepared", "cluster", "now"}),
     "protect": frozenset({"pod", "victim", "args", "cluster", "now"}),
 }
 _NOT_PLAIN = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+_NEEDED = {
+    "allocate": ("node", "the one that was chosen"),
+    "protect": ("victim", "the pod that would be evicted"),
+}
 HOOK = "__bayplan_hook__"
 POLICY = "__bayplan_policy__"
 
@@ -117,6 +122,18 @@ def protect(function: F | None = None, /) -> F | Callable[[F], F]:
 
 
 @overload
+def allocate(function: F, /) -> F: ...
+@overload
+def allocate() -> Callable[[F], F]: ...
+def allocate(function: F | None = None, /) -> F | Callable[[F], F]:
+    """What the pod gets on the chosen node, decided at bind: an `Allocation`, a `Reason`, or ``None``.
+
+    It only says; writing it down, counting it and giving it back are not its business.
+    """
+    return _decorate(function, "allocate")
+
+
+@overload
 def prepare(function: F, /) -> F: ...
 @overload
 def prepare() -> Callable[[F], F]: ...
@@ -192,6 +209,7 @@ def _parameters(function: Callable[..., Any], kind: Kind) -> tuple[str, ...]:
         raise PolicyError(
             f"{at}: take either `node` (called once a node) or `nodes` (called once with the table)"
         )
-    if kind == "protect" and "victim" not in wanted:
-        raise PolicyError(f"{at}: take `victim`, the pod that would be evicted")
+    needed, meaning = _NEEDED.get(kind, ("", ""))
+    if needed and needed not in wanted:
+        raise PolicyError(f"{at}: take `{needed}`, {meaning}")
     return tuple(wanted)

@@ -14,6 +14,7 @@ from bayplan.authoring.registry import Hook
 from bayplan.authoring.verdict import Reason, Score, Verdict
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.table import Node, NodeTable
+from bayplan.snapshot.units import Allocation
 
 
 class BadResult(ValueError):
@@ -52,6 +53,16 @@ def protects(hook: Hook, available: dict[str, Any]) -> bool:
     if isinstance(result, str | Reason):
         return True
     raise BadResult(f"{hook.title}: returned {_name(result)}, want True, False or a reason")
+
+
+def allocation(hook: Hook, available: dict[str, Any]) -> Allocation | Reason | None:
+    """What an ``allocate`` hook says: what the pod gets, why it gets nothing, or that it wants nothing."""
+    result = hook.call(available)
+    if result is None or isinstance(result, Allocation | Reason):
+        return result
+    if isinstance(result, str):
+        return Reason(result)
+    raise BadResult(f"{hook.title}: returned {_name(result)}, want an Allocation, a Reason or None")
 
 
 def _each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Any:

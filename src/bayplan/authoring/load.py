@@ -96,11 +96,13 @@ class Definition:
 
 
 def load(use: str, *, base: Path | None = None) -> list[Definition]:
-    """The policies that ``use`` names: ``file.py``, ``file.py:name``, ``module`` or ``module:Class``.
+    """What ``use`` names: a built-in, ``file.py``, ``file.py:name``, ``module`` or ``module:Class``.
 
     A relative file is looked for in ``base``, the folder of the configuration.
     """
     target, _, member = use.partition(":")
+    if not member and target in built_ins():
+        target, member = built_ins()[target], target
     if target.endswith(".py") or "/" in target:
         module = _import_file((base or Path()) / target)
     else:
@@ -109,6 +111,13 @@ def load(use: str, *, base: Path | None = None) -> list[Definition]:
     if not member:
         return found
     return [_member(module, member, use)]
+
+
+def built_ins() -> dict[str, str]:
+    """Module of each policy that comes with Bayplan, by name."""
+    # Looked up by name: the built-ins use what authors use, and so stand above this room.
+    names: dict[str, str] = importlib.import_module("bayplan.policies").BUILT_INS
+    return names
 
 
 def definitions(module: ModuleType) -> list[Definition]:
@@ -149,8 +158,8 @@ def _import_module(name: str) -> ModuleType:
         if error.name and not f"{name}.".startswith(f"{error.name}."):
             raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
         raise PolicyError(
-            f"no policy {name!r}: want a file (policy.py), a file and a name (policy.py:Name)"
-            " or an importable module (package.module:Class)"
+            f"no policy {name!r}{suggest(name, built_ins())}; want a built-in, a file (policy.py),"
+            " a file and a name (policy.py:Name) or an importable module (package.module:Class)"
         ) from error
     except (Exception, SystemExit) as error:
         raise PolicyError(f"{name}: {type(error).__name__}: {error}") from error

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from bayplan.authoring.hooks import HookSpec
     from bayplan.config.check import Report
     from bayplan.snapshot.describe import ColumnInfo
 
@@ -43,7 +44,7 @@ def show_check(report: "Report", *, output: str) -> None:
     for policy in report.policies:
         for hook in policy.hooks:
             spec = hook.spec
-            called = "once a node" if spec.per_node else "once a pod"
+            called = _called(spec)
             table.add_row(policy.name, hook.name, spec.kind, called, spec.where)
     out = console()
     out.print(table)
@@ -51,6 +52,13 @@ def show_check(report: "Report", *, output: str) -> None:
         out.print(f"[red]problem[/red] {_escaped(problem)}", highlight=False)
     if not report.problems:
         out.print(f"\n[green]ok[/green]: {len(report.policies)} policies, every hook ran on 0, 1 and 3 nodes")
+
+
+def _called(spec: "HookSpec") -> str:
+    if spec.kind == "allocate":
+        return "at bind"
+    how = {"protect": "once a victim"}.get(spec.kind, "once a node" if spec.per_node else "once a pod")
+    return f"{how}, and at bind" if spec.recheck else how
 
 
 def show_columns(rows: "list[ColumnInfo]", *, output: str) -> None:

@@ -7,6 +7,8 @@ conflict is looked into before it is called an error.
 
 import asyncio
 import time
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from bayplan.client.errors import ApiError, ConnectError
@@ -26,15 +28,28 @@ class BindUnknown(BindRefused):
 
 
 async def bind_pod(
-    client: ApiClient, *, namespace: str, name: str, uid: str, node: str, timeout_seconds: float = 4.0
+    client: ApiClient,
+    *,
+    namespace: str,
+    name: str,
+    uid: str,
+    node: str,
+    annotations: Mapping[str, str] | None = None,
+    timeout_seconds: float = 4.0,
 ) -> None:
-    """Bind the pod; returns when it is bound to ``node``, whoever did it; else `BindRefused`."""
+    """Bind the pod; returns when it is bound to ``node``, whoever did it; else `BindRefused`.
+
+    The API server writes the annotations on the pod in the same transaction as its node.
+    """
     deadline = time.monotonic() + timeout_seconds
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/binding"
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "metadata": metadata,
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     doing = f"binding {namespace}/{name} to {node}"

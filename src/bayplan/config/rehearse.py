@@ -11,6 +11,7 @@ import msgspec
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.scope import EVERY_POD
+from bayplan.engine.commit import commit, commits
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.guard import Attempt
 from bayplan.engine.preempt import Candidate, choose_candidates
@@ -68,6 +69,10 @@ def _failures(policy: Policy, attempt: Attempt, *, pods_known: bool) -> Iterator
         for judge in (filter_nodes, score_nodes):
             decision = judge([policy], question, attempt)
             yield from (outcome.failure.text for outcome in decision.failures if outcome.failure)
+        if pods_known and commits([policy]):
+            for name in cluster.nodes.names:
+                said = commit([policy], question, name, attempt)
+                yield from (failure.text for failure in said.failures)
         if policy.of_kind("protect"):
             candidates = [Candidate(v.node_name, (v.uid,)) for v in victims]
             known = {v.uid: v for v in victims}

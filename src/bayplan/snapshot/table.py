@@ -28,6 +28,7 @@ from bayplan.snapshot.columns import (
 from bayplan.snapshot.conditions import EVERY_POD
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.tally import Condition, PodTable
+from bayplan.snapshot.units import Units
 
 
 class UnknownColumn(KeyError):
@@ -75,7 +76,7 @@ class Load:
 class NodeTable:
     """Nodes, and a NumPy column for everything that is known about them."""
 
-    __slots__ = ("_columns", "_load", "_names", "_objects", "_parent", "_rows", "_static")
+    __slots__ = ("_columns", "_load", "_names", "_objects", "_parent", "_rows", "_static", "_units")
 
     def __init__(
         self,
@@ -92,6 +93,7 @@ class NodeTable:
         # Columns of the objects alone are shared with tables that differ only in their pods.
         self._static = {} if static is None else static
         self._columns: dict[str, NDArray[Any]] = {}
+        self._units: dict[Units, NDArray[np.int64]] = {}
 
     @property
     def names(self) -> Sequence[str]:
@@ -151,12 +153,19 @@ class NodeTable:
                 used = [load.requests[row].get(resource, 0) for row in loaded.tolist()]
                 fresh_values = np.array(used, dtype=np.int64)
                 table._columns[name] = _patched_array(values, len(objects), loaded, fresh_values)
+        for units, free in self._units.items():
+            there = [load.pods[row] for row in loaded.tolist()]
+            again = units.read_loaded([objects[row] for row in loaded.tolist()], there, devices=free.shape[1])
+            if again.shape[1] == free.shape[1]:
+                table._units[units] = _patched_array(free, len(objects), loaded, again)
         return table
 
-    def __getitem__(self, column: str | Column) -> Any:
+    def __getitem__(self, column: str | Column | Units) -> Any:
         """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
         if isinstance(column, str):
             return self._named(column)
+        if isinstance(column, Units):
+            return self._free_units(column)
         return self._declared(column)
 
     def __contains__(self, column: object) -> bool:
@@ -268,6 +277,19 @@ class NodeTable:
             self._static[column] = values
         return values
 
+    def _free_units(self, units: Units) -> NDArray[np.int64]:
+        values = self._units.get(units)
+        if values is None:
+            if self._parent is not None and self._rows is not None:
+                values = self._parent._free_units(units)[self._rows]
+            elif self._load is None:
+                raise PodsUnknown(units.title)
+            else:
+                values = units.read_loaded(self._objects, self._load.pods)
+            values.flags.writeable = False
+            self._units[units] = values
+        return values
+
     def _of_pods(self, name: str, resource: str, aspect: str) -> NDArray[Any]:
         values = self._columns.get(name)
         if values is None:
@@ -308,7 +330,7 @@ def _patched_array(
 
 def _resized(values: NDArray[Any], size: int) -> NDArray[Any]:
     """A copy that is longer or shorter; rows that are new are filled in by whoever asked."""
-    copy = np.zeros(size, dtype=values.dtype)
+    copy = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
     kept = min(size, len(values))
     copy[:kept] = values[:kept]
     return copy
@@ -421,8 +443,8 @@ class Node:
         """The Node object as it was sent."""
         return self._object
 
-    def __getitem__(self, column: str | Column) -> Any:
-        """The node's value in a column, as a plain Python value."""
+    def __getitem__(self, column: str | Column | Units) -> Any:
+        """The node's value in a column, as a plain Python value; of `Units`, an array of devices."""
         value = self._table[column][self._row]
         return value.item() if isinstance(value, np.generic) else value
 

@@ -5,10 +5,12 @@ with the one before. One task owns the cache; snapshots are frozen and may be re
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
+from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.snapshot.cluster import Snapshot, total_requests
@@ -18,8 +20,28 @@ from bayplan.snapshot.tally import Tally
 Pods = dict[str, Pod]
 
 
-def _on_node(pod: Pod, node: str | None) -> Pod:
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node))
+@dataclass(frozen=True)
+class Assumption:
+    """Where a pod is going to be, and what it got there, before the watch knows."""
+
+    uid: str
+    node: str
+    annotations: Mapping[str, str]
+
+    def put_on(self, pod: Pod) -> Pod:
+        """The pod as it will be."""
+        return _changed(pod, self.node, {**pod.annotations, **self.annotations})
+
+    def taken_from(self, pod: Pod) -> Pod:
+        """The pod as it was."""
+        kept = {key: value for key, value in pod.annotations.items() if key not in self.annotations}
+        return _changed(pod, None, kept)
+
+
+def _changed(pod: Pod, node: str | None, annotations: dict[str, str]) -> Pod:
+    metadata = msgspec.structs.replace(pod.metadata or NO_META, annotations=annotations)
+    spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
+    return msgspec.structs.replace(pod, metadata=metadata, spec=spec)
 
 
 class Cache:
@@ -32,7 +54,7 @@ class Cache:
         self._on_row: list[Pods] = []
         self._on_unknown: dict[str, Pods] = {}
         self._waiting: Pods = {}
-        self._assumed: dict[str, tuple[str, str]] = {}
+        self._assumed: dict[str, Assumption] = {}
         self._tally = Tally()
         self._requests: list[Mapping[str, int]] = []
         self._placed: list[tuple[Pod, ...]] = []
@@ -104,18 +126,24 @@ class Cache:
         """The pod of that ``namespace/name``, on its node if it has one or is assumed to."""
         return self._pods.get(key)
 
-    def assume(self, pod: Pod, node: str) -> None:
-        """Count the pod on that node from now on, until the watch says where it is, or `forget`."""
-        self._assumed[pod.key] = (pod.uid, node)
+    def assume(self, pod: Pod, node: str, annotations: Mapping[str, str] = EMPTY) -> None:
+        """Count the pod on that node, with what it got, until the watch says where it is, or `forget`."""
+        self._assumed[pod.key] = Assumption(pod.uid, node, annotations)
         self.put_pod(pod)
+
+    def assumed_annotations(self, pod: Pod) -> Mapping[str, str]:
+        """What is to be written on an assumed pod."""
+        assumption = self._assumed.get(pod.key)
+        return assumption.annotations if assumption and assumption.uid == pod.uid else EMPTY
 
     def forget(self, pod: Pod) -> None:
         """The pod is not going to be on the node that was assumed."""
-        if self._assumed.get(pod.key, ("",))[0] != pod.uid:
+        assumption = self._assumed.get(pod.key)
+        if assumption is None or assumption.uid != pod.uid:
             return
         del self._assumed[pod.key]
         if pod.key in self._pods:
-            self.put_pod(_on_node(self._pods[pod.key], None))
+            self.put_pod(assumption.taken_from(self._pods[pod.key]))
 
     @property
     def assumed_count(self) -> int:
@@ -126,11 +154,11 @@ class Cache:
         """The pod where it is assumed to be. Evidence ends it: a node, an end, another pod."""
         if key not in self._assumed:
             return pod
-        uid, node = self._assumed[key]
-        if pod.uid != uid or pod.node_name or pod.finished:
+        assumption = self._assumed[key]
+        if pod.uid != assumption.uid or pod.node_name or pod.finished:
             del self._assumed[key]
             return pod
-        return _on_node(pod, node)
+        return assumption.put_on(pod)
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
         """Exactly these nodes are there: what is not among them was deleted unseen."""

@@ -1,15 +1,15 @@
-"""Bind is the commit point: who is on which node is decided here, in memory, before anybody is asked.
+"""Bind is the commit point: who gets what on which node is decided here, in memory, before anybody is asked.
 
-A pod is first *assumed* on its node, so that everybody who judges from then on counts it there. Rules
-about other pods are then checked once more, with exactly those in sight that came first. Only then is
-the API server asked. A refusal takes the assumption back; the watch makes it a fact; and an outcome
-that nobody knows is rolled forward: the same pod to the same node, until the API server settles it. No
-timer ever takes an assumption back.
+Policies have their last word with everybody in sight who came before; then the pod is *assumed* on its
+node, with what it got, so that everybody who judges from then on counts it there. Only then is the API
+server asked. A refusal takes the assumption back; the watch makes it a fact; and an outcome that nobody
+knows is rolled forward: the same pod to the same node, until the API server settles it. No timer ever
+takes an assumption back.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from bayplan.client.bind import BindRefused, BindUnknown, bind_pod
 from bayplan.client.errors import ApiError, ConnectError
@@ -20,8 +20,8 @@ from bayplan.state.cache import Cache
 
 log = logging.getLogger(__name__)
 
-Recheck = Callable[[Pod, str, Snapshot], Awaitable[str]]
-"""Why the pod may not be bound to the node after all, in that cluster; ``""`` when it may."""
+Commit = Callable[[Pod, str, Snapshot], Awaitable[tuple[str, Mapping[str, str]]]]
+"""Why the pod may not be bound to the node after all, in that cluster, or what to write on it."""
 
 _ROLL_FORWARD_SECONDS = (0.5, 10.0)
 _READ_SECONDS = 2.0
@@ -30,10 +30,13 @@ _READ_SECONDS = 2.0
 class Ledger:
     """Binds pods, and knows of every bind that is under way."""
 
-    def __init__(self, cache: Cache, client: ApiClient, *, recheck: Recheck, timeout_seconds: float) -> None:
+    def __init__(
+        self, cache: Cache, client: ApiClient, *, commit: Commit | None, timeout_seconds: float
+    ) -> None:
         self._cache = cache
         self._client = client
-        self._recheck = recheck
+        self._commit = commit
+        self._committing = asyncio.Lock()
         self._timeout_seconds = timeout_seconds
         self._turns: dict[str, asyncio.Lock] = {}
         self._unsettled: dict[str, str] = {}
@@ -72,13 +75,8 @@ class Ledger:
             return None
         if pod.node_name:
             raise BindRefused(f"pod {pod.key} is already bound to {pod.node_name}")
-        # Nothing may happen between these two: the snapshot has those that came before, and no others.
-        self._cache.assume(pod, node)
-        seen = self._cache.snapshot()
+        await self._assume(pod, node)
         try:
-            refusal = await self._recheck(pod, node, seen)
-            if refusal:
-                raise BindRefused(refusal)
             await self._send(pod, node)
         except BindUnknown:
             self._roll_forward(pod, node)
@@ -88,6 +86,21 @@ class Ledger:
             raise
         return None
 
+    async def _assume(self, pod: Pod, node: str) -> None:
+        """Count the pod on the node, with what it gets there, if the policies agree.
+
+        One at a time, so that each sees all who came before. It is a matter of a policy's milliseconds,
+        and never of a request to the API server.
+        """
+        if self._commit is None:
+            self._cache.assume(pod, node)
+            return
+        async with self._committing:
+            refusal, annotations = await self._commit(pod, node, self._cache.snapshot())
+            if refusal:
+                raise BindRefused(refusal)
+            self._cache.assume(pod, node, annotations)
+
     async def _send(self, pod: Pod, node: str) -> None:
         await bind_pod(
             self._client,
@@ -95,6 +108,7 @@ class Ledger:
             name=pod.name,
             uid=pod.uid,
             node=node,
+            annotations=self._cache.assumed_annotations(pod),
             timeout_seconds=self._timeout_seconds,
         )
 

@@ -7,11 +7,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.load import Definition, definitions, load
 from bayplan.authoring.registry import Policy
+from bayplan.engine.commit import commit
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision
+from bayplan.kube.meta import NO_META
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 
@@ -67,6 +71,30 @@ def run_policy(
         filtered=filtered,
         scored=scored,
     )
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a policy said at bind."""
+
+    refusal: str
+    """Why the pod may not be bound after all; ``""`` when it may."""
+    annotations: dict[str, str]
+    """What is written on the pod, what it got among it."""
+    cluster: Snapshot
+    """The cluster with the pod on its node; unchanged after a refusal."""
+
+
+def bind(policy: Any, pod: Pod, node: str, cluster: Snapshot, *, args: dict[str, Any] | None = None) -> Bound:
+    """Bind ``pod`` to a node as the server would: rules with ``recheck`` again, then ``allocate``."""
+    question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
+    said = commit(_ready(policy, args), question, node)
+    if said.refusal:
+        return Bound(said.refusal, {}, cluster)
+    notes = {**pod.annotations, **said.annotations}
+    metadata = msgspec.structs.replace(pod.metadata or NO_META, annotations=notes)
+    bound = msgspec.structs.replace(pod, metadata=metadata)
+    return Bound("", dict(said.annotations), cluster.placed(bound, node))
 
 
 def _ready(policy: Any, args: dict[str, Any] | None) -> list[Policy]:

@@ -6,13 +6,14 @@ import logging
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
 from bayplan.client.rest import ApiClient
+from bayplan.engine.commit import commits
 from bayplan.kube.pod import Pod
 from bayplan.ops.health import Health
 from bayplan.ops.metrics import Metrics
@@ -159,7 +160,7 @@ class Server:
                 self.ledger = Ledger(
                     live.cache,
                     client,
-                    recheck=self._recheck,
+                    commit=self._commit if commits(options.policies) else None,
                     timeout_seconds=options.limits.request_seconds,
                 )
                 stack.push_async_callback(self.ledger.close)
@@ -185,14 +186,13 @@ class Server:
             finally:
                 await self._drain()
 
-    async def _recheck(self, pod: Pod, node: str, cluster: Snapshot) -> str:
-        """Rules about other pods once more, in a policy thread; most policies have none."""
-        if not any(hook.spec.recheck for policy in self.options.policies for hook in policy.hooks):
-            return ""
+    async def _commit(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
+        """The policies' last word, in a policy thread."""
         try:
-            return await self.workers.run(partial(self.app.verbs.recheck, pod, node, cluster))
+            said = await self.workers.run(partial(self.app.verbs.commit, pod, node, cluster))
         except RequestOverrun as error:
-            return str(error)
+            return str(error), {}
+        return said.refusal, said.annotations
 
     async def serve_until_signal(self, *, ready: Callable[["Server"], None] | None = None) -> None:
         """Serve until SIGTERM or SIGINT."""

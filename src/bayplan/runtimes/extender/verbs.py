@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from bayplan.authoring.registry import Policy
+from bayplan.engine.commit import Commitment, commit
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
-from bayplan.engine.decision import NOT_IN_VIEW, Decision
+from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
 from bayplan.kube.pod import Pod
@@ -130,29 +131,14 @@ class Verbs:
                 self._warnings.warn(log, f"bind {type(refused).__name__}", error)
         return Answer(encode(v1.ExtenderBindingResult(error)), "error" if error else "ok", error)
 
-    def recheck(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> str:
-        """Why the pod may not be bound to the node after all; ``""`` when it may.
-
-        Only rules that ask for it are run, on that one node, with the pod itself out of sight.
-        """
-        rules = [
-            replace(
-                policy, hooks=tuple(h for h in policy.hooks if h.spec.recheck or h.spec.kind == "prepare")
-            )
-            for policy in self.policies
-            if any(hook.spec.recheck for hook in policy.hooks)
-        ]
-        if not interested(rules, pod) or self.observe:
-            return ""
-        others = cluster.without_on({node: {pod.uid}})
-        rows = others.find([node])
-        if rows[0] == UNKNOWN_ROW:
-            return f"node {node}: {NOT_IN_VIEW.text}"
-        nodes = others.nodes.take(rows, [node])
-        decision = filter_nodes(rules, Question(pod, nodes, others, datetime.now(UTC)), attempt)
-        self._record("bind", decision)
-        refusal = decision.refusal(0)
-        return decision.error or (f"node {node}: {refusal.reason.text}, just now" if refusal else "")
+    def commit(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> Commitment:
+        """Whether the pod may be bound to the node after all, and what it gets there."""
+        question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
+        commitment = commit(self.policies, question, node, attempt)
+        if commitment.decision is not None:
+            self._record("bind", commitment.decision)
+        # Whoever only looks on refuses nothing; what a pod holds must be written down all the same.
+        return replace(commitment, refusal="") if self.observe else commitment
 
     def untouched(self, verb: str, body: bytes) -> bytes | None:
         """The answer that changes nothing; ``None`` for bind, and for a request that cannot be read."""

@@ -1,0 +1,102 @@
+"""The last word before a pod is bound: rules about other pods once more, and what the pod gets.
+
+Run on the one node that was chosen, in a cluster where everybody who came before is in sight and the
+pod itself is not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bayplan.authoring import lift
+from bayplan.authoring.registry import Hook, Policy
+from bayplan.authoring.verdict import Reason
+from bayplan.engine.cycle import Question, filter_nodes, interested
+from bayplan.engine.decision import NOT_IN_VIEW, Decision
+from bayplan.engine.guard import Attempt, Failure, guarded
+from bayplan.snapshot.cluster import UNKNOWN_ROW
+from bayplan.snapshot.units import Allocation
+
+_KINDS = ("prepare", "allocate")
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """Why the pod may not be bound after all, or what is to be written on it."""
+
+    refusal: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    decision: Decision | None = None
+    failures: tuple[Failure, ...] = ()
+
+
+def commits(policies: Sequence[Policy]) -> bool:
+    """Whether any of these policies has something to say at bind."""
+    return any(hook.spec.recheck or hook.spec.kind == "allocate" for p in policies for hook in p.hooks)
+
+
+def commit(
+    policies: Sequence[Policy], question: Question, node: str, attempt: Attempt | None = None
+) -> Commitment:
+    """Whether the pod may be bound to the node, and what it gets there."""
+    attempt = attempt or Attempt()
+    mine = [
+        replace(p, hooks=tuple(h for h in p.hooks if h.spec.recheck or h.spec.kind in _KINDS))
+        for p in interested(policies, question.pod)
+        if commits([p])
+    ]
+    if not mine:
+        return Commitment()
+    others = question.cluster.without_on({node: {question.pod.uid}})
+    rows = others.find([node])
+    if rows[0] == UNKNOWN_ROW:
+        return Commitment(f"node {node}: {NOT_IN_VIEW.text}")
+    here = replace(question, nodes=others.nodes.take(rows, [node]), cluster=others, not_in_view=())
+    decision = filter_nodes(mine, here, attempt)
+    failures = tuple(outcome.failure for outcome in decision.failures if outcome.failure)
+    refusal = decision.refusal(0)
+    if decision.error or refusal:
+        text = decision.error or _just_now(node, refusal.reason if refusal else NOT_IN_VIEW)
+        return Commitment(text, decision=decision, failures=failures)
+    return replace(_allocate(mine, here, node, attempt), decision=decision)
+
+
+def _allocate(policies: Sequence[Policy], here: Question, node: str, attempt: Attempt) -> Commitment:
+    total = Allocation({})
+    failures: list[Failure] = []
+    for policy in policies:
+        for hook in policy.of_kind("allocate"):
+            given, failure = _ask(policy, hook, here, attempt)
+            if failure is not None:
+                failures.append(failure)
+                if policy.failure_policy == "Fail":
+                    return Commitment(f"{failure.summary}: {failure.text}", failures=tuple(failures))
+            elif isinstance(given, Reason):
+                return Commitment(_just_now(node, given), failures=tuple(failures))
+            elif given is not None:
+                total |= given
+    annotations = total.annotations() if total.taken or total.annotate else {}
+    return Commitment(annotations=annotations, failures=tuple(failures))
+
+
+def _ask(
+    policy: Policy, hook: Hook, here: Question, attempt: Attempt
+) -> tuple[Allocation | Reason | None, Failure | None]:
+    available = {
+        "pod": here.pod,
+        "node": here.nodes.row(0),
+        "cluster": here.cluster,
+        "now": here.now,
+        "prepared": None,
+    }
+    for prepare in policy.of_kind("prepare"):
+        ready, failure, _ = guarded(prepare, attempt, lambda h=prepare: h.call(available))  # type: ignore[misc]
+        if failure is not None:
+            return None, failure
+        available["prepared"] = ready
+    given, failure, _ = guarded(hook, attempt, lambda: lift.allocation(hook, available))
+    return given, failure
+
+
+def _just_now(node: str, reason: Reason) -> str:
+    """In the words of the filter, and with the hint that the filter had said otherwise."""
+    return f"node {node}: {reason.text}, just now"

@@ -1,0 +1,129 @@
+"""A resource that comes in devices: how much is free on each device of each node.
+
+Kubernetes counts an extended resource per node; which of four GPUs a pod got is nobody's business but
+ours. What a pod got stands in one annotation, written in the same request that binds it, so the free
+column is made of nothing but nodes and pods: there is no other record that could disagree.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.columns import Label, NodeAnnotation
+
+ALLOCATION = "bayplan.dev/allocation"
+"""The annotation of a bound pod that says what it got: resource, device, amount."""
+
+NO_DEVICE = -1
+_DEVICES = re.compile(r"(?:(\d{1,4})x)?(\d{1,15})")
+_DEVICES_LIMIT = 1024
+
+Taken = dict[str, dict[int, int]]
+_TAKEN = msgspec.json.Decoder(Taken)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What a pod gets on a node, and the annotations that tell whoever hands it out there."""
+
+    taken: Mapping[str, Mapping[int, int]]
+    """Amount by device, by resource."""
+    annotate: Mapping[str, str] = field(default_factory=dict)
+
+    def annotations(self) -> dict[str, str]:
+        """Everything to be written on the pod."""
+        # Sorted, so that the same allocation is always the same text.
+        written = {name: dict(sorted(devices.items())) for name, devices in sorted(self.taken.items())}
+        return {**self.annotate, ALLOCATION: msgspec.json.encode(written).decode()}
+
+    def __or__(self, other: "Allocation") -> "Allocation":
+        return Allocation({**self.taken, **other.taken}, {**self.annotate, **other.annotate})
+
+
+@dataclass(frozen=True)
+class Units:
+    """A resource in devices: ``Units("example.com/gpu-milli", capacity=NodeAnnotation("example.com/gpus"))``.
+
+    The capacity says how large each device is: ``1000,1000,500`` or, for a label, ``2x1000``.
+    ``nodes[units]`` is what is free: int64, a row a node, a column a device, -1 where there is no device.
+    """
+
+    resource: str
+    capacity: Label | NodeAnnotation
+
+    @property
+    def title(self) -> str:
+        """How errors and ``bayplan columns`` call it."""
+        return f"Units({self.resource!r})"
+
+    @property
+    def meaning(self) -> str:
+        """One line for ``bayplan columns``."""
+        return f"{self.resource} that is free, device by device"
+
+    def need(self, pod: Pod) -> int:
+        """What the pod asks for."""
+        return pod.request(self.resource)
+
+    def take(self, device: int, amount: int, *, annotate: Mapping[str, str] | None = None) -> Allocation:
+        """So much of one device."""
+        return Allocation({self.resource: {int(device): int(amount)}}, annotate or {})
+
+    def read_loaded(
+        self, nodes: Sequence[NodeObject], pods: Sequence[Iterable[Pod]], *, devices: int = 0
+    ) -> NDArray[np.int64]:
+        """What is free on these nodes, at least ``devices`` columns wide."""
+        sizes = [device_sizes(self.capacity.texts(node).get(self.capacity.key)) for node in nodes]
+        width = max([devices, *(len(size) for size in sizes)])
+        free = np.full((len(nodes), width), NO_DEVICE, dtype=np.int64)
+        for row, (size, there) in enumerate(zip(sizes, pods, strict=True)):
+            if size:
+                free[row, : len(size)] = self._left(size, there)
+        return free
+
+    def _left(self, sizes: tuple[int, ...], pods: Iterable[Pod]) -> list[int]:
+        left = list(sizes)
+        for pod in pods:
+            for device, amount in self.held_by(pod, len(sizes)).items():
+                left[device] = max(0, left[device] - amount)
+        return left
+
+    def held_by(self, pod: Pod, devices: int) -> Mapping[int, int]:
+        """What a bound pod holds. One that asked for it without us may be on any device: on all of them."""
+        text = pod.annotations.get(ALLOCATION)
+        if text is None:
+            need = self.need(pod)
+            return dict.fromkeys(range(devices), need) if need else {}
+        return {d: amount for d, amount in taken(text).get(self.resource, {}).items() if d < devices}
+
+
+@lru_cache(maxsize=65536)
+def taken(text: str) -> Taken:
+    """What an allocation annotation says; nothing where somebody wrote nonsense into it."""
+    try:
+        found = _TAKEN.decode(text)
+    except msgspec.MsgspecError:
+        return {}
+    return {
+        resource: {device: amount for device, amount in devices.items() if device >= 0 and amount >= 0}
+        for resource, devices in found.items()
+    }
+
+
+@lru_cache(maxsize=65536)
+def device_sizes(text: str | None) -> tuple[int, ...]:
+    """Sizes of a node's devices; none where the text is missing or cannot be read."""
+    sizes: list[int] = []
+    for part in (text or "").replace(" ", "").split(","):
+        match = _DEVICES.fullmatch(part)
+        if match is None:
+            return ()
+        sizes += [int(match[2])] * int(match[1] or 1)
+    return tuple(sizes) if len(sizes) <= _DEVICES_LIMIT else ()

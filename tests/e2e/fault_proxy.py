@@ -1,0 +1,178 @@
+"""A proxy in front of the API server that loses requests and replies when it is told to.
+
+It ends TLS, with a certificate of the test's authority, and speaks HTTP on both sides: it sees each
+request, and a reply can be lost after the API server has done what was asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from tests.controlplane.kubeconfig import write_kubeconfig
+from tests.controlplane.plane import ControlPlane
+
+Fault = Literal["", "request lost", "reply lost", "reply swallowed", "held"]
+"""Lost: the connection is cut. Swallowed: it stays open and says nothing. Held: until `release`."""
+
+Decide = Callable[[str, str], Fault]
+
+_PASSED_ON = ("Authorization", "Accept", "Content-Type")
+_CHUNK = 65536
+
+
+class FaultProxy(ThreadingHTTPServer):
+    """Passes everything on, except where `decide` says otherwise; runs inside its ``with`` block."""
+
+    daemon_threads = False
+
+    def __init__(self, cluster: ControlPlane, directory: Path) -> None:
+        # On port 0 and not a reserved one: it listens from here to its end.
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.decide: Decide = lambda method, path: ""
+        self.seen: list[tuple[str, str]] = []
+        """Method and path, with its query, of each request in order."""
+        self.faults = 0
+        """How many requests have met with a fault."""
+        self.released = threading.Event()
+        self.closing = threading.Event()
+        address = urlsplit(cluster.server)
+        self._upstream = (address.hostname or "", address.port)
+        self._trust = ssl.create_default_context(cafile=str(cluster.ca.cert))
+        pair = cluster.ca.issue("fault-proxy", ips=["127.0.0.1"], server=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.cert, pair.key)
+        # The handshake is for the connection's own thread: a slow one must not keep the others out.
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.kubeconfig = write_kubeconfig(
+            directory / "proxied.kubeconfig",
+            f"https://127.0.0.1:{self.server_address[1]}",
+            ca=cluster.ca.cert,
+            user="admin",
+            token=cluster.admin_token,
+        )
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Cut every connection, and return when the last thread has ended."""
+        self.closing.set()
+        self.released.set()
+        self.shutdown()
+        self._thread.join()
+        self.cut()
+        self.server_close()
+
+    def cut(self) -> None:
+        """End every connection that is open, on both sides, without a word."""
+        with self._lock:
+            for connection in self._open:
+                # The plain one: that of an SSL socket would disturb the thread which reads from it.
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+    def count(self, method: str, *containing: str) -> int:
+        """How many requests there were whose path has all of these in it."""
+        return sum(seen == method and all(part in path for part in containing) for seen, path in self.seen)
+
+    @contextlib.contextmanager
+    def known(self, connection: socket.socket) -> Iterator[None]:
+        """One that `cut` ends."""
+        with self._lock:
+            self._open.add(connection)
+        try:
+            if self.closing.is_set():
+                raise ConnectionAbortedError("the proxy is closing")
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Connections that break are what this is for."""
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[http.client.HTTPSConnection]:
+        """A connection to the API server; its replies may take as long as they like."""
+        host, port = self._upstream
+        upstream = http.client.HTTPSConnection(host, port, context=self._trust)
+        try:
+            upstream.connect()
+            with self.known(upstream.sock):
+                yield upstream
+        finally:
+            upstream.close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: FaultProxy
+
+    def handle(self) -> None:
+        with self.server.known(self.connection), contextlib.suppress(OSError, http.client.HTTPException):
+            super().handle()
+
+    def do_GET(self) -> None:
+        self._pass_on()
+
+    def do_POST(self) -> None:
+        self._pass_on()
+
+    def log_message(self, *_: object) -> None:
+        """Silent."""
+
+    def _pass_on(self) -> None:
+        proxy = self.server
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        fault = proxy.decide(self.command, self.path)
+        proxy.seen.append((self.command, self.path))
+        proxy.faults += bool(fault)
+        self.close_connection = bool(fault) and fault != "held"
+        if fault == "request lost":
+            return
+        if fault == "held":
+            proxy.released.wait()
+        headers = {name: self.headers[name] for name in _PASSED_ON if name in self.headers}
+        with proxy.connected() as upstream:
+            upstream.request(self.command, self.path, body=body, headers=headers)
+            reply = upstream.getresponse()
+            if not fault or fault == "held":
+                self._answer(reply)
+                return
+            reply.read()
+        if fault == "reply swallowed":
+            proxy.closing.wait()
+
+    def _answer(self, reply: http.client.HTTPResponse) -> None:
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.getheader("Content-Type", "application/json"))
+        # In chunks, whatever it was: a watch has no length.
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        while chunk := reply.read1(_CHUNK):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        # A stream that broke must not look as if it had ended in order.
+        if not reply.isclosed():
+            self.close_connection = True
+            return
+        self.wfile.write(b"0\r\n\r\n")
