@@ -11,4 +11,4 @@ def has_label(pod, node):
 
 @bayplan.score
 def by_last_digit(pod, node):
-    return int(node.name[-1])
+    return int(node.name[-1]) if node.name[-1].isdigit() else None

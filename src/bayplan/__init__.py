@@ -4,6 +4,7 @@ The names below are the whole public API, beside `bayplan.testing`. They are imp
 that ``bayplan --help`` does not wait for NumPy.
 """
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,9 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'bayplan' has no attribute {name!r}")
+        close = [] if name.startswith("_") else difflib.get_close_matches(name, __all__, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise AttributeError(f"module 'bayplan' has no attribute {name!r}{hint}", name=name)
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

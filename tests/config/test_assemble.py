@@ -93,7 +93,7 @@ def test_policies_keep_their_order_and_their_settings(folder: Path) -> None:
             "- use: two.py\n  name: x\n", "two.py has 2 policies; name one, such as", id="one name for two"
         ),
         pytest.param("- use: two.py:First\n  args: {a: 1}\n", "First takes no args", id="args for nobody"),
-        pytest.param("- use: no_such_module\n", "want a file (policy.py)", id="no such module"),
+        pytest.param("- use: no_such_module\n", "a file (policy.py)", id="no such module"),
         pytest.param(
             "- use: limit.py\n- use: two.py\n- use: limit.py\n",
             "bayplan.yaml:6: two policies are called 'limit'",

@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.config.check import check, load_checked
+from bayplan.client.errors import ConnectError
+from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags
 from bayplan.config.load import ConfigError
+from bayplan.ops.tls import TlsError
+from bayplan.runtimes.extender.check import check
+from bayplan.snapshot.files import SnapshotError
 
 
 def policy(folder: Path, code: str) -> str:
@@ -41,3 +45,63 @@ def test_a_policy_that_needs_pods_can_never_work_on_requests_alone(tmp_path: Pat
 def test_no_policies_are_an_error_that_says_what_to_give() -> None:
     with pytest.raises(ConfigError, match=r"bayplan serve policy\.py"):
         check([], Flags())
+
+
+def test_check_tries_the_nodes_of_a_snapshot(tmp_path: Path) -> None:
+    (tmp_path / "policy.py").write_text(
+        "import bayplan\n\n@bayplan.score\ndef digit(node):\n    return int(node.name[-1])\n"
+    )
+    snapshot = tmp_path / "cluster.json"
+    node = '{"kind":"Node","metadata":{"name":"control-plane"}}'
+    pod = '{"kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":"control-plane"}}'
+    snapshot.write_text(f'{{"kind":"List","items":[{node},{pod}]}}')
+
+    report = check([str(tmp_path / "policy.py")], Flags(snapshot=snapshot))
+
+    (problem,) = report.problems
+    assert problem.endswith("(on node control-plane)")
+    assert report.tried_on == "0, 1 and 3 nodes, and on the cluster's 1"
+
+
+def test_check_says_that_a_snapshot_without_pods_is_half_a_snapshot(tmp_path: Path) -> None:
+    (tmp_path / "policy.py").write_text("import bayplan\n\n@bayplan.filter\ndef f(node):\n    pass\n")
+    snapshot = tmp_path / "cluster.json"
+    snapshot.write_text('{"kind":"NodeList","items":[{"metadata":{"name":"n"}}]}')
+
+    report = check([str(tmp_path / "policy.py")], Flags(snapshot=snapshot))
+
+    assert report.problems == ["the snapshot has no pods: every node looks empty; get nodes,pods -A has both"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "complaint"),
+    [
+        pytest.param("cluster: {source: snapshot, snapshot: nope.json}", "nope.json", id="no such snapshot"),
+        pytest.param(
+            "cluster: {source: kubeconfig, kubeconfig: nope}", "kubeconfig .*nope", id="no such kubeconfig"
+        ),
+        pytest.param("cluster: {kubeconfig: k}", "set `source: kubeconfig`", id="a kubeconfig for nothing"),
+        pytest.param("cluster: {snapshot: s}", "set `source: snapshot`", id="a snapshot for nothing"),
+        pytest.param("extender: {tls: {certFile: c, keyFile: k}}", "certificate", id="no such certificate"),
+        pytest.param(
+            "extender: {tls: {certFile: c, keyFile: k, requireClientCert: true}}",
+            "without a CA",
+            id="client authentication without a CA",
+        ),
+    ],
+)
+def test_check_finds_what_serve_would_find(tmp_path: Path, extra: str, complaint: str) -> None:
+    (tmp_path / "policy.py").write_text("import bayplan\n\n@bayplan.filter\ndef f(node):\n    pass\n")
+    config = tmp_path / "bayplan.yaml"
+    head = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies: [{use: policy.py}]\n"
+    config.write_text(head + extra)
+
+    with pytest.raises((ConfigError, SnapshotError, ConnectError, TlsError), match=complaint):
+        check([], Flags(config=config))
+
+
+def test_a_context_without_a_kubeconfig_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "policy.py").write_text("import bayplan\n\n@bayplan.filter\ndef f(node):\n    pass\n")
+
+    with pytest.raises(ConfigError, match="give --kubeconfig too"):
+        check([str(tmp_path / "policy.py")], Flags(context="prod"))

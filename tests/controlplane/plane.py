@@ -60,8 +60,7 @@ class ControlPlane:
             self.etcd_url = self._start_etcd(stack)
             self._configure_apiserver()
             stack.callback(self.api.close)
-            # The one that runs then: a test may have killed the first.
-            stack.callback(lambda: self.apiserver.stop())
+            stack.callback(self._stop_apiserver)
             self.start_apiserver()
             self._scheduler_kubeconfig = self._certificate_kubeconfig("system:kube-scheduler")
             self._stack = stack.pop_all()
@@ -186,7 +185,7 @@ class ControlPlane:
         accounts = make_service_account_keys(self.directory / "certs")
         tokens = self.directory / "tokens.csv"
         tokens.write_text(f'{self.admin_token},admin,admin,"system:masters"\n')
-        self._apiserver_argv = [
+        self._apiserver_argv: list[str | Path] = [
             self.binaries / "kube-apiserver",
             f"--etcd-servers={self.etcd_url}",
             "--bind-address=127.0.0.1",
@@ -219,6 +218,10 @@ class ControlPlane:
             user="admin",
             token=self.admin_token,
         )
+
+    def _stop_apiserver(self) -> None:
+        # The one that runs then: a test may have killed the first.
+        self.apiserver.stop()
 
     def _ready(self) -> bool:
         """Ask /readyz, and for the namespaces, which a loop creates after that."""

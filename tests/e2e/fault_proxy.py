@@ -38,7 +38,7 @@ class FaultProxy(ThreadingHTTPServer):
     def __init__(self, cluster: ControlPlane, directory: Path) -> None:
         # On port 0 and not a reserved one: it listens from here to its end.
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.decide: Decide = lambda method, path: ""
+        self.decide: Decide = lambda _method, _path: ""
         self.seen: list[tuple[str, str]] = []
         """Method and path, with its query, of each request in order."""
         self.faults = 0
@@ -166,13 +166,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, reply: http.client.HTTPResponse) -> None:
         self.send_response(reply.status)
         self.send_header("Content-Type", reply.getheader("Content-Type", "application/json"))
-        # In chunks, whatever it was: a watch has no length.
+        if reply.length is not None:
+            body = reply.read()
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        # A stream that breaks raises, and then must not look as if it had ended in order.
         while chunk := reply.read1(_CHUNK):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
-        # A stream that broke must not look as if it had ended in order.
-        if not reply.isclosed():
-            self.close_connection = True
-            return
         self.wfile.write(b"0\r\n\r\n")

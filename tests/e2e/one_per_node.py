@@ -62,10 +62,12 @@ def check_one_each(cluster: ControlPlane, *, nodes: int, waiting: int) -> int:
     events = cluster.api.items("events", fields="reason=Scheduled")
     told = Counter(event["involvedObject"]["uid"] for event in events)
     assert not told or max(told.values()) == 1
+    names = [pod["metadata"]["name"] for pod in cluster.api.items("pods")]
     for event in events:
-        name = event["involvedObject"]["name"]
-        assert event["message"].endswith(f"default/{name} to {where[name]}")
-    left = [pod["metadata"]["name"] for pod in cluster.api.items("pods") if not pod["spec"].get("nodeName")]
+        # Events outlive their pods.
+        if (name := event["involvedObject"]["name"]) in names:
+            assert event["message"].endswith(f"default/{name} to {where[name]}")
+    left = [name for name in names if name not in where]
     assert len(left) == waiting
     for name in left:
         cluster.api.wait_unschedulable(name, containing=f"{nodes} {TAKEN}")

@@ -27,28 +27,31 @@ from tests.e2e.one_per_node import (
 
 pytestmark = pytest.mark.e2e
 
-NODES = 60
-PODS = 72
-KILLS = 6
+KILLS = 5
+BATCH = 16
+NODES = KILLS * BATCH
+PODS = NODES + BATCH
 
 
 def test_killed_in_the_middle_of_binds_and_started_again(cluster: ControlPlane, tmp_path: Path) -> None:
     for number in range(NODES):
         cluster.api.create_node(f"n{number}")
     bayplan = Extender(cluster.api, tmp_path, ONE_PER_NODE, kubeconfig=cluster.kubeconfig)
-    stream = threading.Thread(target=create_pods, args=(cluster,))
 
     started = time.monotonic()
+    bound_at_kill = []
     with cluster.scheduler(extenders=[bayplan.entry(bind=True)]):
-        stream.start()
-        bound_at_kill = []
-        for _ in range(KILLS):
+        for first in range(0, NODES, BATCH):
             with bayplan:
-                wait_placed(cluster, len(placed(cluster)) + 3)
+                before = len(placed(cluster))
+                stream = threading.Thread(target=create_pods, args=(cluster, first))
+                stream.start()
+                wait_placed(cluster, before + 3)
                 os.kill(bayplan.child.pid, signal.SIGKILL)
                 assert bayplan.child.wait_ended() == -signal.SIGKILL
+                stream.join()
                 bound_at_kill.append(len(placed(cluster)))
-        stream.join()
+        create_pods(cluster, NODES)
         with bayplan:
             wait_placed(cluster, NODES)
             told = check_one_each(cluster, nodes=NODES, waiting=PODS - NODES)
@@ -85,8 +88,8 @@ def test_bind_waits_for_the_first_list(cluster: ControlPlane, tmp_path: Path) ->
     print(f"\n{len(early)} binds before the first list were refused, and one after it: {late}")
 
 
-def create_pods(cluster: ControlPlane) -> None:
-    """One after another, on a connection of its own."""
+def create_pods(cluster: ControlPlane, first: int) -> None:
+    """A batch, on a connection of its own."""
     with Client(cluster.server, cluster.ca.cert, token=cluster.admin_token) as client:
-        for number in range(PODS):
+        for number in range(first, first + BATCH):
             client.create("pods", pod_manifest(f"p{number}", cpu="10m", labels=SINGLE))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import bayplan
-from bayplan import Args, Reason
+from bayplan import Args, PolicyError, Reason
 from bayplan.authoring.load import load
 from bayplan.testing import make_cluster, make_node, make_pod, run_policy
 
@@ -78,7 +78,7 @@ def test_a_class_is_a_policy_and_takes_arguments() -> None:
 
 
 def test_a_module_is_every_policy_in_it() -> None:
-    result = run_policy(sys.modules[__name__], POD, CLUSTER)
+    result = run_policy(sys.modules[__name__], POD, CLUSTER, allow_errors=True)
 
     assert result.refused == {"small": "too little CPU"}
     assert result.scores == {"middle": 50.0, "large": 100.0}
@@ -102,7 +102,10 @@ def test_a_policy_that_is_ready_is_run_as_it_is(tmp_path: Path) -> None:
 
 
 def test_hooks_that_fail_are_told_with_their_place() -> None:
-    result = run_policy([by_size, fails], POD, CLUSTER)
+    with pytest.raises(PolicyError, match="fails: OSError: no table"):
+        run_policy([by_size, fails], POD, CLUSTER)
+
+    result = run_policy([by_size, fails], POD, CLUSTER, allow_errors=True)
 
     (error,) = result.errors
     assert error.startswith("test_run.py:")

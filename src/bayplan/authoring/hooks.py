@@ -101,15 +101,7 @@ def score(
     Without ``range`` the scores of one call are stretched over the full range; with it they are
     taken as they are, so that a small difference stays small.
     """
-    if range is not None and not (
-        math.isfinite(range[0]) and math.isfinite(range[1]) and range[0] < range[1]
-    ):
-        raise PolicyError(f"score: range must be (low, high) with low < high, not {range!r}")
-    if best not in ("high", "low"):
-        raise PolicyError(f'score: best must be "high" or "low", not {best!r}')
-    if not (math.isfinite(weight) and weight > 0):
-        raise PolicyError(f"score: weight must be a number above 0, not {weight!r}")
-    return _decorate(function, "score", range=range, best=best, weight=float(weight))
+    return _decorate(function, "score", range=range, best=best, weight=weight)
 
 
 @overload
@@ -181,11 +173,30 @@ def _decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F
     def mark(target: F) -> F:
         if not inspect.isfunction(target):
             raise PolicyError(f"@bayplan.{kind} is for functions and methods, not {target!r}")
+        if kind == "score":
+            _check_score(target, **options)
         spec = HookSpec(kind, _parameters(target, kind), where(target), **options)
         setattr(target, HOOK, spec)
         return target
 
     return mark if function is None else mark(function)
+
+
+def _check_score(function: Callable[..., Any], *, range: Any, best: Any, weight: Any) -> None:
+    """The options of a score, once it is known whose they are."""
+    at = f"{where(function)} {function.__name__}: score"
+    if range is not None:
+        try:
+            low, high = range
+            fits = math.isfinite(low) and math.isfinite(high) and low < high
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise PolicyError(f"{at}: range must be (low, high) with low < high, not {range!r}")
+    if best not in ("high", "low"):
+        raise PolicyError(f'{at}: best must be "high" or "low", not {best!r}')
+    if isinstance(weight, str) or not (math.isfinite(weight) and weight > 0):
+        raise PolicyError(f"{at}: weight must be a number above 0, not {weight!r}")
 
 
 def _parameters(function: Callable[..., Any], kind: Kind) -> tuple[str, ...]:

@@ -103,10 +103,15 @@ def load(use: str, *, base: Path | None = None) -> list[Definition]:
     target, _, member = use.partition(":")
     if not member and target in built_ins():
         target, member = built_ins()[target], target
-    if target.endswith(".py") or "/" in target:
-        module = _import_file((base or Path()) / target)
+    path = (base or Path()) / target
+    if target.endswith((".yaml", ".yml")):
+        # In a configuration there is no flag to be meant.
+        hint = "want a Python file" if base else f"did you mean --config {target}?"
+        raise PolicyError(f"{target} is not a policy; {hint}")
+    if target.endswith(".py") or "/" in target or target.startswith("."):
+        module = _import_file(path)
     else:
-        module = _import_module(target)
+        module = _import_module(target, path)
     found = definitions(module)
     if not member:
         return found
@@ -151,12 +156,13 @@ def _member(module: ModuleType, member: str, use: str) -> Definition:
     return Definition(member, (*prepares, (member, thing)), None, columns)
 
 
-def _import_module(name: str) -> ModuleType:
+def _import_module(name: str, path: Path) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and not f"{name}.".startswith(f"{error.name}."):
             raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
+        _refuse_directory(path)
         raise PolicyError(
             f"no policy {name!r}{suggest(name, built_ins())}; want a built-in, a file (policy.py),"
             " a file and a name (policy.py:Name) or an importable module (package.module:Class)"
@@ -178,7 +184,15 @@ class _Fresh(SourceFileLoader):
         return code
 
 
+def _refuse_directory(path: Path) -> None:
+    if path.is_dir():
+        found = sorted(path.glob("*.py"))
+        likely = next((file for file in found if file.name == "policy.py"), Path("policy.py"))
+        raise PolicyError(f"{path} is a directory; give a file, such as {likely}")
+
+
 def _import_file(path: Path) -> ModuleType:
+    _refuse_directory(path)
     if not path.is_file():
         raise PolicyError(f"{path}: no such file; `bayplan init` writes a first policy")
     # A name of its own each time: a file loaded again must not meet its older self.

@@ -19,7 +19,7 @@ class Reason:
     """Why a node is refused.
 
     ``text`` is constant: kube-scheduler counts equal texts ("3 too little CPU"), and it is a metric
-    label. Numbers go into ``detail``, a format string which only ``why`` and the page fill in.
+    label. Numbers go into ``detail``, a format string which is filled in for logs and tests.
     """
 
     text: str

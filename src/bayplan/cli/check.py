@@ -12,14 +12,17 @@ from bayplan.cli.options import cluster_options, output_option, policy_options
 @cluster_options
 @output_option
 def command(policies: tuple[str, ...], output: str, **flags: Any) -> None:
-    """Validate policies and configuration, and dry-run every hook on 0, 1 and 3 nodes.
+    """Validate policies and configuration, and dry-run every hook.
+
+    Hooks are run on 0, 1 and 3 made-up nodes and, with --snapshot or --kubeconfig, on the nodes there.
+    Certificates that the configuration names are read.
 
     Exits 0 when all is well and 1 when something is wrong, so it fits into CI and pre-commit.
     """
     from bayplan.cli.failing import explained
     from bayplan.cli.render import show_check
-    from bayplan.config.check import check
     from bayplan.config.flags import Flags
+    from bayplan.runtimes.extender.check import check
 
     with explained():
         report = check(policies, Flags(**flags))

@@ -12,11 +12,22 @@ def explained() -> Iterator[None]:
     from bayplan.authoring.hooks import PolicyError
     from bayplan.client.errors import ApiError, ConnectError
     from bayplan.config.load import ConfigError
+    from bayplan.kube.quantity import QuantityError
     from bayplan.ops.tls import TlsError
     from bayplan.runtimes.extender.serve import ListenError
     from bayplan.snapshot.files import SnapshotError
 
+    ours = (
+        ApiError,
+        ConfigError,
+        ConnectError,
+        ListenError,
+        PolicyError,
+        QuantityError,
+        SnapshotError,
+        TlsError,
+    )
     try:
         yield
-    except (ApiError, ConnectError, ConfigError, ListenError, PolicyError, SnapshotError, TlsError) as error:
+    except ours as error:
         raise click.ClickException(str(error)) from error

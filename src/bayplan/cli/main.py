@@ -42,8 +42,8 @@ class _Commands(click.Group):
 def commands() -> None:
     """Kubernetes scheduling policy, in Python.
 
-    Write a policy in ten lines, serve it to kube-scheduler as an extender, and see why each pod went
-    where it went.
+    Write a policy in ten lines, serve it to kube-scheduler as an extender, and read why each node
+    was refused.
     """
 
 

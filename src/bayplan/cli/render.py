@@ -51,7 +51,9 @@ def show_check(report: "Report", *, output: str) -> None:
     for problem in report.problems:
         out.print(f"[red]problem[/red] {_escaped(problem)}", highlight=False)
     if not report.problems:
-        out.print(f"\n[green]ok[/green]: {len(report.policies)} policies, every hook ran on 0, 1 and 3 nodes")
+        out.print(
+            f"\n[green]ok[/green]: {len(report.policies)} policies, every hook ran on {report.tried_on}"
+        )
 
 
 def _called(spec: "HookSpec") -> str:

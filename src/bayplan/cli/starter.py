@@ -71,29 +71,69 @@ policies:
   #   namespaces: ["batch-*"]
   #   podSelector: {matchLabels: {tier: batch}}
 cluster:
-  source: request              # request | kubeconfig | in-cluster | snapshot
+  source: snapshot             # snapshot | kubeconfig | in-cluster | request
+  snapshot: cluster.json       # a made-up cluster; yours: kubectl get nodes,pods -A -o json
 extender:
   listen: 127.0.0.1:8888       # where kube-scheduler calls
   opsListen: 127.0.0.1:8889    # /livez, /readyz, /metrics
 """
 
-_SCHEDULER = """# For kube-scheduler: --config scheduler.yaml
+_SCHEDULER = """# A second kube-scheduler, beside the one that your cluster has:
+#   kube-scheduler --config scheduler.yaml
+# It takes only pods with `schedulerName: bayplan`. For it to ask about your own cluster, Bayplan must know
+# that too: `source: kubeconfig` in bayplan.yaml.
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
+clientConnection:
+  kubeconfig: kubeconfig.yaml  # yours: a copy of ~/.kube/config will do for a try
+leaderElection:
+  leaderElect: false           # there is only this one
+profiles:
+- schedulerName: bayplan
 extenders:
 - urlPrefix: http://127.0.0.1:8888
   filterVerb: filter
   prioritizeVerb: prioritize
   preemptVerb: preempt         # without it, pods are evicted for nodes that the filter then refuses
   weight: 1
-  # With `source: kubeconfig` in bayplan.yaml, set this to true: kube-scheduler then sends names
-  # only, which is faster, and its own scores keep working (kubernetes #141781).
-  nodeCacheCapable: false
+  nodeCacheCapable: true       # names only; with `source: request` in bayplan.yaml this must be false
+"""
+
+_CLUSTER = """{
+  "kind": "List",
+  "items": [
+    {
+      "kind": "Node",
+      "metadata": {"name": "node-1", "labels": {"disk": "ssd", "example.com/watts-free": "900"}},
+      "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}}
+    },
+    {
+      "kind": "Node",
+      "metadata": {"name": "node-2", "labels": {"disk": "ssd", "example.com/watts-free": "100"}},
+      "status": {"allocatable": {"cpu": "32", "memory": "64Gi", "pods": "110"}}
+    },
+    {
+      "kind": "Node",
+      "metadata": {"name": "node-3", "labels": {}},
+      "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}
+    },
+    {
+      "kind": "Pod",
+      "metadata": {"name": "web", "namespace": "default", "uid": "a"},
+      "spec": {
+        "nodeName": "node-2",
+        "containers": [{"name": "web", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]
+      },
+      "status": {"phase": "Running"}
+    }
+  ]
+}
 """
 
 FILES = {
     "policy.py": _POLICY,
     "test_policy.py": _TEST,
+    "cluster.json": _CLUSTER,
     "scheduler.yaml": _SCHEDULER,
     "bayplan.yaml": _CONFIG,
 }

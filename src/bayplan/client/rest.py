@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -141,9 +141,18 @@ class ApiClient:
         raise _refusal(response, content, doing=doing)
 
     async def lines(
-        self, path: str, *, params: dict[str, str], doing: str, silence_seconds: float
+        self,
+        path: str,
+        *,
+        params: dict[str, str],
+        doing: str,
+        silence_seconds: float,
+        opened: Callable[[], None] | None = None,
     ) -> AsyncIterator[bytes]:
-        """The lines of an answer that goes on and on; a silence longer than that is an error."""
+        """The lines of an answer that goes on and on; a silence longer than that is an error.
+
+        ``opened`` is called when the server has agreed, which may be long before the first line.
+        """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_TIMEOUT_SECONDS, sock_read=silence_seconds)
         try:
             async with self._session.get(
@@ -156,6 +165,8 @@ class ApiClient:
             ) as response:
                 if response.status != 200:
                     raise _refusal(response, await response.read(), doing=doing)
+                if opened is not None:
+                    opened()
                 rest = b""
                 async for chunk in response.content.iter_any():
                     # Objects are larger than any line limit: split here, not in the reader.

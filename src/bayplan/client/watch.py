@@ -1,6 +1,6 @@
 """A watch: events as the API server sends them, one JSON object a line, for as long as it lasts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
 import msgspec
@@ -35,12 +35,17 @@ _STATUS = msgspec.json.Decoder(_Status)
 
 
 async def watch(
-    client: ApiClient, path: str, *, params: dict[str, str], lasting_seconds: float
+    client: ApiClient,
+    path: str,
+    *,
+    params: dict[str, str],
+    lasting_seconds: float,
+    opened: Callable[[], None] | None = None,
 ) -> AsyncIterator[WatchEvent]:
     """The events of one watch; ends when the server ends it, raises `ApiError` for an ERROR event.
 
     ``lasting_seconds`` is how long the server is asked to keep it open; a watch that is silent for
-    longer than that is broken.
+    longer than that is broken. ``opened`` is called when it is open, before any event.
     """
     wanted = {
         **params,
@@ -49,7 +54,8 @@ async def watch(
         "timeoutSeconds": str(int(lasting_seconds)),
     }
     doing = f"watching {path}"
-    lines = client.lines(path, params=wanted, doing=doing, silence_seconds=lasting_seconds + 15)
+    silence_seconds = lasting_seconds + 15
+    lines = client.lines(path, params=wanted, doing=doing, silence_seconds=silence_seconds, opened=opened)
     async for line in lines:
         try:
             event = _EVENT.decode(line)

@@ -15,6 +15,8 @@ class Report:
 
     policies: list[Policy]
     problems: list[str]
+    tried_on: str = "0, 1 and 3 nodes"
+    """What the hooks were dry-run on, for people."""
 
 
 def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]:
@@ -30,9 +32,3 @@ def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]
         if hopeless:
             raise ConfigError("\n".join(sorted(hopeless)))
     return loaded, problems
-
-
-def check(files: Sequence[str], flags: Flags) -> Report:
-    """Load and dry-run."""
-    loaded, problems = load_checked(files, flags)
-    return Report(loaded.policies, problems)

@@ -14,6 +14,11 @@ from bayplan.state.view import list_cluster
 
 def open_cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, Connection | None]:
     """A snapshot, or a way to the API server, or neither; paths are relative to ``base``."""
+    for key, source in (("kubeconfig", "kubeconfig"), ("context", "kubeconfig"), ("snapshot", "snapshot")):
+        if getattr(section, key) and section.source != source:
+            raise ConfigError(
+                f"cluster.{key} is given, and cluster.source is {section.source}: set `source: {source}`"
+            )
     if section.source == "snapshot":
         if not section.snapshot:
             raise ConfigError("cluster.source is snapshot: give the file as cluster.snapshot or --snapshot")

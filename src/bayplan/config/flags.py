@@ -61,6 +61,11 @@ def _cluster(section: ClusterSection, flags: Flags) -> ClusterSection:
     if len(given) > 1:
         names = " and ".join("--" + name.replace("_", "-") for name in given)
         raise ConfigError(f"{names} each say where the cluster is: give one of them")
+    if flags.context and not flags.kubeconfig and section.source != "kubeconfig":
+        raise ConfigError("--context names a context of a kubeconfig: give --kubeconfig too")
+    if given:
+        # What the file says of another source is not meant any more.
+        section = ClusterSection(max_age=section.max_age)
     if flags.kubeconfig:
         section = msgspec.structs.replace(
             section, source="kubeconfig", kubeconfig=str(flags.kubeconfig.absolute())

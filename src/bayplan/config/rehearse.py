@@ -21,31 +21,43 @@ from bayplan.snapshot.cluster import Snapshot
 
 # Far more than a first call takes that loads something large.
 LIMIT_SECONDS = 10.0
+# Enough of a large cluster for what is asked node by node.
+_SOME = 20
 
 
 def rehearse(
-    policies: Sequence[Policy], *, pods_known: bool, limit_seconds: float = LIMIT_SECONDS
+    policies: Sequence[Policy],
+    *,
+    pods_known: bool,
+    cluster: Snapshot | None = None,
+    limit_seconds: float = LIMIT_SECONDS,
 ) -> list[str]:
     """What went wrong, hook by hook; empty when all is well.
 
     ``pods_known`` says whether the server will know the placed pods: a policy that reads ``cpu.free``
-    cannot work with the nodes of a request alone. `PolicyError` for a hook that does not return.
+    cannot work with the nodes of a request alone. With a ``cluster`` its nodes are tried too.
+    `PolicyError` for a hook that does not return.
     """
+    stages = [example_cluster(count) for count in (0, 1, 3)]
+    if not pods_known:
+        stages = [Snapshot.build(stage.nodes.objects, None) for stage in stages]
+    if cluster is not None:
+        stages.append(cluster)
     problems: dict[str, None] = {}
     for policy in policies:
         every_pod = replace(policy, scope=EVERY_POD)
-        for text in _in_time(every_pod, pods_known=pods_known, limit_seconds=limit_seconds):
+        for text in _in_time(every_pod, stages, limit_seconds=limit_seconds):
             problems[text] = None
     return list(problems)
 
 
-def _in_time(policy: Policy, *, pods_known: bool, limit_seconds: float) -> list[str]:
+def _in_time(policy: Policy, stages: list[Snapshot], *, limit_seconds: float) -> list[str]:
     attempt = Attempt()
     found: Future[list[str]] = Future()
 
     def run() -> None:
         try:
-            found.set_result(list(_failures(policy, attempt, pods_known=pods_known)))
+            found.set_result(list(_failures(policy, attempt, stages)))
         except BaseException as error:
             found.set_exception(error)
 
@@ -58,19 +70,16 @@ def _in_time(policy: Policy, *, pods_known: bool, limit_seconds: float) -> list[
         raise PolicyError(f"{late}: still running after {limit_seconds:g} s in the dry run") from None
 
 
-def _failures(policy: Policy, attempt: Attempt, *, pods_known: bool) -> Iterator[str]:
+def _failures(policy: Policy, attempt: Attempt, stages: list[Snapshot]) -> Iterator[str]:
     pod = _pod("rehearsal", node=None)
-    for count in (0, 1, 3):
-        cluster = example_cluster(count)
-        victims = list(cluster.pods)
-        if not pods_known:
-            cluster = Snapshot.build(cluster.nodes.objects, None)
+    for cluster in stages:
+        victims = [_pod(f"victim-of-{name}", node=name) for name in cluster.nodes.names[:_SOME]]
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
         for judge in (filter_nodes, score_nodes):
             decision = judge([policy], question, attempt)
             yield from (outcome.failure.text for outcome in decision.failures if outcome.failure)
-        if pods_known and commits([policy]):
-            for name in cluster.nodes.names:
+        if cluster.pods_known and commits([policy]):
+            for name in cluster.nodes.names[:_SOME]:
                 said = commit([policy], question, name, attempt)
                 yield from (failure.text for failure in said.failures)
         if policy.of_kind("protect"):

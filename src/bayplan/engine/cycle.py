@@ -176,4 +176,4 @@ class _Cycle:
         ignored = policy.failure_policy == "Ignore"
         self._outcomes.append(Outcome(hook, seconds, failure=failure, ignored=ignored))
         if not ignored and not self._error:
-            self._error = f"{failure.summary}: {failure.text}"
+            self._error = f"policy {policy.name!r} failed: {failure.text}"

@@ -14,6 +14,7 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.table import NodeTable
 
 NOBODY = -1
+Rows = NDArray[np.intp]
 NOT_IN_VIEW = Reason("node is not in Bayplan's view", helped_by=frozenset({"nodes"}))
 
 
@@ -94,7 +95,7 @@ class Decision:
         detail = outcome.verdict.detail(row)
         return Refusal(self.nodes.names[row], outcome.hook.policy, outcome.hook.name, reason, detail)
 
-    def groups(self) -> Iterator[tuple[Outcome, Reason, NDArray[np.intp]]]:
+    def groups(self) -> Iterator[tuple[Outcome, Reason, Rows]]:
         """The refused rows, grouped by who refused them and why: few groups, however many nodes."""
         for number, outcome in enumerate(self.outcomes):
             if outcome.verdict is None:

@@ -1,10 +1,12 @@
 """Calls a hook so that nothing it does can get past: an exception becomes a named failure."""
 
+import difflib
 import time
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Literal, TypeVar
 
 from bayplan.authoring.lift import BadResult, UnknownNode
@@ -30,7 +32,7 @@ class Failure:
     text: str
     """For people: file, line, hook and what was wrong."""
     summary: str
-    """Constant for one kind of failure of one policy: it goes into events and metrics."""
+    """Constant for one kind of failure of one policy: logs and metrics count by it."""
 
 
 @dataclass
@@ -91,8 +93,21 @@ def _explain(hook: Hook, error: BaseException) -> str:
     if frames:
         at = f"{wanted.rpartition('/')[2]}:{frames[-1].lineno}"
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-    message = _safe_text(error)
+    message = _safe_text(error) + _meant(error)
     return f"{at} {hook.name}: {type(error).__name__}{': ' if message else ''}{message}{notes}"
+
+
+def _meant(error: BaseException) -> str:
+    """``; did you mean 'labels'?`` after ``node.label``; Python says so only in a traceback."""
+    if not isinstance(error, AttributeError) or not error.name or error.obj is None:
+        return ""
+    try:
+        # A module that knows better has said so.
+        known = [] if isinstance(error.obj, ModuleType) else [n for n in dir(error.obj) if n[0] != "_"]
+        close = difflib.get_close_matches(error.name, known, n=1)
+    except Exception:
+        return ""
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _safe_text(error: Any) -> str:

@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -24,16 +25,15 @@ def set_up_logging(*, level: str = "INFO", json: bool = False) -> None:
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         pod = CURRENT_POD.get()
-        line = f"{stamp}Z {record.levelname:<7} {_one_line(record)}{f' pod={pod}' if pod else ''}"
+        line = f"{_stamp(record)} {record.levelname:<7} {_one_line(record)}{f' pod={pod}' if pod else ''}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "time": record.created,
+            "time": _stamp(record, timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": _text(record),
@@ -43,6 +43,12 @@ class _JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return _ENCODER.encode(line).decode()
+
+
+def _stamp(record: logging.LogRecord, *, timespec: str = "seconds") -> str:
+    """The time as RFC 3339 has it, in UTC."""
+    when = datetime.fromtimestamp(record.created, UTC)
+    return when.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def _one_line(record: logging.LogRecord) -> str:

@@ -50,6 +50,8 @@ class TlsFiles:
         # kube-scheduler would otherwise choose HTTP/2, which this server does not speak.
         context.set_alpn_protocols(["http/1.1"])
         context.sslobject_class = _Handshake
+        for what, path in (("certificate", self.cert_file), ("key", self.key_file)):
+            _must_open(what, path)
         try:
             # Without a password OpenSSL would ask the terminal for that of an encrypted key, and wait.
             context.load_cert_chain(self.cert_file, self.key_file, password="")
@@ -116,6 +118,14 @@ def _content(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
+
+
+def _must_open(what: str, path: Path) -> None:
+    """OpenSSL does not say which of two files it could not read."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise TlsError(f"{what} {path}: {_plain(error)}") from error
 
 
 def _plain(error: Exception) -> str:

@@ -249,7 +249,9 @@ class NodeTable:
     @property
     def column_names(self) -> list[str]:
         """Every column that has a name of its own."""
-        aspects = ASPECTS if self.pods_known else ASPECTS[:2]
+        return self._names_with(ASPECTS if self.pods_known else ASPECTS[:2])
+
+    def _names_with(self, aspects: tuple[str, ...]) -> list[str]:
         resources = [f"{resource}.{aspect}" for resource in self.resources for aspect in aspects]
         return [*resources, *LABELS, *FLAGS]
 
@@ -260,7 +262,8 @@ class NodeTable:
             return self._declared(LABELS[name])
         resource = split_resource(name)
         if resource is None:
-            raise UnknownColumn(f"no column {name!r}{suggest(name, self.column_names)}")
+            # Also those that need pods: a typo in cpu.free is a typo first.
+            raise UnknownColumn(f"no column {name!r}{suggest(name, self._names_with(ASPECTS))}")
         if resource[1] in ("allocatable", "capacity"):
             return self._declared(Resource(*resource))
         return self._of_pods(name, *resource)

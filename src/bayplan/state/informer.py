@@ -68,6 +68,8 @@ class Informer(Generic[T]):
         self.synced = asyncio.Event()
         self.broken_since: float | None = time.monotonic()
         """When the watch broke; ``None`` while one is open."""
+        self.last_error = ""
+        """Why the last try failed; ``""`` after one that did not."""
         self.lists = 0
         """How often everything was listed; one is the normal number."""
         self._client = client
@@ -90,8 +92,10 @@ class Informer(Generic[T]):
                 self._failures = 0
                 continue
             except ApiError as error:
+                self.last_error = str(error)
                 pause = self._after_refusal(error)
             except ConnectError as error:
+                self.last_error = str(error)
                 pause = self._backoff()
                 log.warning("%s; trying again in %.1f s", error, pause)
             self._mark_broken()
@@ -124,15 +128,18 @@ class Informer(Generic[T]):
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         gathered: list[T] | None = [] if initial else None
         lasting = self._dice.uniform(*_LASTING_SECONDS)
-        async for event in watch(self._client, self._path, params=params, lasting_seconds=lasting):
-            if not initial:
-                self.broken_since = None
+        # On a quiet cluster the first event may be a minute away: an open watch is as good as news.
+        opened = None if initial else self._mark_open
+        async for event in watch(
+            self._client, self._path, params=params, lasting_seconds=lasting, opened=opened
+        ):
+                self.last_error = ""
             if event.type == "BOOKMARK":
                 seen, ended = bookmark(event)
                 if gathered is not None and ended:
                     self._arrived(gathered, seen)
                     gathered = None
-                    self.broken_since = None
+                    self._mark_open()
                 elif gathered is None:
                     self._version = seen or self._version
             elif gathered is not None:
@@ -147,6 +154,7 @@ class Informer(Generic[T]):
         self._version = version
         self._consistent = False
         self._failures = 0
+        self.last_error = ""
         self.synced.set()
 
     def _apply(self, event: WatchEvent) -> None:
@@ -179,6 +187,9 @@ class Informer(Generic[T]):
         low, high = _BACKOFF_SECONDS
         self._failures += 1
         return min(high, low * 2.0 ** min(self._failures, 10)) * self._dice.uniform(0.5, 1.0)
+
+    def _mark_open(self) -> None:
+        self.broken_since = None
 
     def _mark_broken(self) -> None:
         if self.broken_since is None:

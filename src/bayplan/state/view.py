@@ -132,10 +132,14 @@ class LiveView:
     def problem(self) -> str:
         """Not listed yet, or cut off for too long."""
         if self.current is None:
-            return "the cluster is not listed yet"
+            return f"the cluster is not listed yet{self._why()}"
         if self.age_seconds > self._max_age_seconds:
-            return f"cut off from the API server for {self.age_seconds:.0f} s"
+            return f"cut off from the API server for {self.age_seconds:.0f} s{self._why()}"
         return ""
+
+    def _why(self) -> str:
+        error = self._nodes.last_error or self._pods.last_error
+        return f": {error}" if error else ""
 
     async def read(self, names: Sequence[str]) -> bool:
         """Ask the API server for nodes that kube-scheduler knows and we do not, each once in a while."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.authoring.hooks import HOOK
+from bayplan.authoring.hooks import HOOK, PolicyError
 from bayplan.authoring.load import Definition, definitions, load
 from bayplan.authoring.registry import Policy
 from bayplan.engine.commit import commit
@@ -49,25 +49,31 @@ def run_policy(
     *,
     args: dict[str, Any] | None = None,
     now: datetime | None = None,
+    allow_errors: bool = False,
 ) -> Result:
     """Filter and score ``pod`` over the cluster's nodes with one policy, or with several in a list.
 
-    ``policy`` is a decorated function, a ``@bayplan.policy`` class, a module, or a file to load.
+    ``policy`` is a decorated function, a ``@bayplan.policy`` class, a module, or a file to load. A hook
+    that fails raises `PolicyError`: a test must not pass because a rule was silent. With ``allow_errors``
+    it is told in the result instead, and where its ``failurePolicy`` is Fail no node passes.
     """
     policies = _ready(policy, args)
     question = Question(pod, cluster.nodes, cluster, now or datetime.now(UTC))
     filtered = filter_nodes(policies, question)
-    survivors = cluster.nodes.take(cluster.find(filtered.passed_names), filtered.passed_names)
+    passed = [] if filtered.error else filtered.passed_names
+    survivors = cluster.nodes.take(cluster.find(passed), passed)
     scored = score_nodes(policies, Question(pod, survivors, cluster, question.now))
     refusals = [r for row in range(len(cluster.nodes)) if (r := filtered.refusal(row))]
     totals = [0.0] * len(survivors) if scored.total is None else scored.total.tolist()
-    failures = [*filtered.failures, *scored.failures]
+    failures = [o.failure.text for o in (*filtered.failures, *scored.failures) if o.failure]
+    if failures and not allow_errors:
+        raise PolicyError("\n".join(failures))
     return Result(
-        passed=filtered.passed_names,
+        passed=passed,
         refused={r.node: r.reason.text for r in refusals},
         details={r.node: r.detail for r in refusals},
         scores=dict(zip(survivors.names, totals, strict=True)),
-        errors=[o.failure.text for o in failures if o.failure],
+        errors=failures,
         filtered=filtered,
         scored=scored,
     )

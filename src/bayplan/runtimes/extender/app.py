@@ -128,7 +128,7 @@ class ExtenderApp:
     async def _say(self, verb: str, body: bytes) -> Answer:
         try:
             if verb == "bind":
-                return await self.verbs.bind(body)
+                return await self._bind(body)
             return await self._judge(verb, body)
         except WireError as error:
             return self._problem(verb, "invalid", str(error), body=body, count=False)
@@ -138,6 +138,12 @@ class ExtenderApp:
             log.exception("%s: this is a bug in Bayplan", verb)
             text = f"internal error: {type(error).__name__}"
             return self._problem(verb, "error", text, body=body, count=False)
+
+    async def _bind(self, body: bytes) -> Answer:
+        """Not before the first list: a pod may have been filtered by the server that ran here before us."""
+        if self.view.current is None and (problem := self.view.problem()):
+            return self._problem("bind", "error", problem, body=body, count=False)
+        return await self.verbs.bind(body)
 
     async def _judge(self, verb: str, body: bytes) -> Answer:
         """What the policies say over the view; again where the view was behind kube-scheduler's."""

@@ -29,6 +29,7 @@ def options_from(
         observe=extender.observe,
         failed_nodes_heeded=_minor(extender) >= _FAILED_NODES_HEEDED_FROM,
         snapshot=snapshot,
+        snapshot_file=config.cluster.snapshot if snapshot else "",
         connection=connection,
         max_age_seconds=config.cluster.max_age.seconds,
         tls=_tls_files(extender.tls, base) if extender.tls else None,
@@ -41,8 +42,10 @@ def options_from(
 def address(text: str, *, key: str) -> Address:
     """``("127.0.0.1", 8888)`` out of ``127.0.0.1:8888``, ``:8888`` or ``[::1]:8888``."""
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or not 0 <= int(port) < 65536:
+    if not colon or not port.isdecimal():
         raise ConfigError(f"{key}: {text!r} is not HOST:PORT, such as 127.0.0.1:8888")
+    if int(port) > 65535:
+        raise ConfigError(f"{key}: {text!r}: there is no port above 65535")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8888" means every interface
 
 

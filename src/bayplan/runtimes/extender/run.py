@@ -24,8 +24,10 @@ def serve_forever(files: Sequence[str], flags: Flags) -> None:
     """Load, dry-run, serve until SIGTERM or SIGINT."""
     loaded, problems = load_checked(files, flags)
     options = options_from(loaded.config, loaded.policies, base=loaded.base, version=__version__)
-    for problem in (*problems, *_cautions(options)):
-        log.warning("%s", problem)
+    for problem in problems:
+        log.warning("dry run: %s; serving all the same, its failurePolicy will answer", problem)
+    for caution in _cautions(options):
+        log.warning("%s", caution)
     run_in_fast_loop(Server(options))
 
 
@@ -41,13 +43,18 @@ def _announce(server: Server) -> None:
     scheme = "https" if options.tls else "http"
     host, port = server.listener.address
     prefix = options.path.strip("/")
-    log.info("serving %s at %s://%s:%d/%s", ", ".join(VERBS), scheme, host, port, prefix)
+    can_bind = server.app.verbs.binder is not None
+    verbs = ", ".join(verb for verb in VERBS if can_bind or verb != "bind")
+    log.info("serving %s at %s://%s:%d/%s", verbs, scheme, host, port, prefix)
     if server.ops_listener is not None:
         log.info("health and metrics at http://%s:%d/", *server.ops_listener.address)
     log.info("policies: %s", ", ".join(policy.name for policy in options.policies))
     view = server.view.current
     if view is not None:
-        log.info("cluster: %d nodes", len(view.nodes))
+        source = (
+            f", from the file {options.snapshot_file} (it does not change)" if options.snapshot_file else ""
+        )
+        log.info("cluster: %d node%s%s", len(view.nodes), "" if len(view.nodes) == 1 else "s", source)
     elif options.connection is not None:
         log.info("cluster: %s; not ready until it is listed", options.connection.server)
     else:

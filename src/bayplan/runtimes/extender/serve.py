@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import socket
@@ -48,6 +49,8 @@ class Options:
     observe: bool = False
     failed_nodes_heeded: bool = False
     snapshot: Snapshot | None = None
+    snapshot_file: str = ""
+    """Where the snapshot is from, for people."""
     connection: Connection | None = None
     max_age_seconds: float = 60.0
     binder: Binder | None = None
@@ -61,7 +64,7 @@ class Options:
 class Listener:
     """A listening socket whose certificates can be replaced while it listens."""
 
-    def __init__(self, handler: Handler, address: Address, *, limits: Limits) -> None:
+    def __init__(self, handler: Handler, address: Address, *, limits: Limits, flag: str) -> None:
         self._limits = limits
         self.http = HttpServer(
             handler,
@@ -70,7 +73,7 @@ class Listener:
             write_seconds=limits.body_seconds,
             keep_alive_seconds=limits.keep_alive_seconds,
         )
-        self._socket = _bind(address)
+        self._socket = _bind(address, flag=flag)
         self._server: asyncio.AbstractServer | None = None
         host, port = self._socket.getsockname()[:2]
         self.address: Address = (host, port)
@@ -169,11 +172,13 @@ class Server:
                 watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
                 tasks.append(asyncio.create_task(watching))
             # Bound before anybody can ask whether we are ready.
-            self.listener = Listener(self.app.handle, options.listen, limits=options.limits)
+            self.listener = Listener(self.app.handle, options.listen, limits=options.limits, flag="--listen")
             stack.callback(self.listener.stop_accepting)
             if options.ops_listen is not None:
                 ops = OpsApp(self.health, self.metrics, refresh=self._refresh_gauges)
-                self.ops_listener = Listener(ops.handle, options.ops_listen, limits=options.limits)
+                self.ops_listener = Listener(
+                    ops.handle, options.ops_listen, limits=options.limits, flag="--ops-listen"
+                )
                 stack.push_async_callback(self.ops_listener.close)
                 await self.ops_listener.listen(None)
             stack.push_async_callback(self.listener.close)
@@ -270,7 +275,7 @@ class Server:
             self.metrics.view_age.set(self.view.age_seconds)
 
 
-def _bind(address: Address) -> socket.socket:
+def _bind(address: Address, *, flag: str) -> socket.socket:
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -283,7 +288,10 @@ def _bind(address: Address) -> socket.socket:
         # A host that cannot be written in IDNA is a TypeError to Python.
         listening.close()
         reason = getattr(error, "strerror", None) or error
-        raise ListenError(f"cannot listen on {host}:{port}: {reason}") from error
+        hint = ""
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            hint = f"; is another `bayplan` running? choose another address with {flag}"
+        raise ListenError(f"cannot listen on {host}:{port}: {reason}{hint}") from error
     return listening
 
 

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from bayplan.authoring.registry import Policy
+from bayplan.authoring.verdict import Reason
 from bayplan.engine.commit import Commitment, commit
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
-from bayplan.engine.decision import Decision
+from bayplan.engine.decision import NOT_IN_VIEW, Decision, Rows
 from bayplan.engine.guard import Attempt
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
 from bayplan.kube.pod import Pod
@@ -192,8 +193,10 @@ class Verbs:
             if outcome.failure:
                 text = f"{outcome.failure.text} (pod {decision.pod.key}, {verb})"
                 self._warnings.warn(log, f"{outcome.hook.title} {outcome.failure.kind}", text)
-        if self.observe:
-            log.info("observe: %s %s: %s", verb, decision.pod.key, _would_say(decision))
+        level = logging.INFO if self.observe else logging.DEBUG
+        if log.isEnabledFor(level):
+            mode = "observe: " if self.observe else ""
+            log.log(level, "%s%s %s: %s", mode, verb, decision.pod.key, _told(decision, would=self.observe))
 
     def _record_preemption(self, decision: PreemptDecision) -> None:
         self.metrics.preempted(decision, observe=self.observe)
@@ -209,17 +212,28 @@ class Verbs:
             )
 
 
-def _would_say(decision: Decision) -> str:
-    """One line about what the policies would have answered."""
+def _told(decision: Decision, *, would: bool) -> str:
+    """One line about what the policies say, or would have said."""
     if decision.error:
-        return f"would fail: {decision.error}"
+        return f"{'would fail' if would else 'failed'}: {decision.error}"
     if decision.total is not None and len(decision.nodes):
-        best = int(decision.total.argmax())
-        return f"would prefer {decision.nodes.names[best]} ({decision.total[best]:.0f} of 100)"
-    reasons = ", ".join(f"{len(rows)} {reason.text}" for _, reason, rows in decision.groups())
+        best = decision.total.argsort()[::-1][:3].tolist()
+        top = ", ".join(f"{decision.nodes.names[row]} ({decision.total[row]:.0f} of 100)" for row in best)
+        return f"{'would prefer' if would else 'prefers'} {top}"
+    reasons = [_group(decision, reason, rows) for _, reason, rows in decision.groups()]
+    if decision.not_in_view:
+        reasons.append(f"{len(decision.not_in_view)} {NOT_IN_VIEW.text}")
     refused = int((~decision.passed).sum()) + len(decision.not_in_view)
     total = len(decision.nodes) + len(decision.not_in_view)
-    return f"would refuse {refused} of {total} nodes{f' ({reasons})' if reasons else ''}"
+    why = f" ({', '.join(reasons)})" if reasons else ""
+    return f"{'would refuse' if would else 'refuses'} {refused} of {total} nodes{why}"
+
+
+def _group(decision: Decision, reason: Reason, rows: Rows) -> str:
+    """``3 too little CPU (node-1: 100m free)``: the count, the reason, and the numbers of one node."""
+    first = decision.refusal(int(rows[0]))
+    detail = f" ({first.node}: {first.detail})" if first and first.detail else ""
+    return f"{len(rows)} {reason.text}{detail}"
 
 
 def _pod_of(args: v1.ExtenderArgs) -> Pod:

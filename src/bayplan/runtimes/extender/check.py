@@ -1,0 +1,25 @@
+"""Everything that ``bayplan serve`` would find out at its start, without serving."""
+
+from collections.abc import Sequence
+
+from bayplan import __version__
+from bayplan.config.check import Report, load_checked
+from bayplan.config.cluster import take_snapshot
+from bayplan.config.flags import Flags
+from bayplan.config.rehearse import rehearse
+from bayplan.runtimes.extender.options import options_from
+
+
+def check(files: Sequence[str], flags: Flags) -> Report:
+    """Load, dry-run, read certificates, and try every hook on the nodes of the cluster that is named."""
+    loaded, problems = load_checked(files, flags)
+    options = options_from(loaded.config, loaded.policies, base=loaded.base, version=__version__)
+    if options.tls is not None:
+        options.tls.context()
+    cluster = options.snapshot or take_snapshot(loaded.config.cluster, loaded.base)
+    if cluster is None:
+        return Report(loaded.policies, problems)
+    problems = rehearse(loaded.policies, pods_known=True, cluster=cluster)
+    if not cluster.pods:
+        problems.append("the snapshot has no pods: every node looks empty; get nodes,pods -A has both")
+    return Report(loaded.policies, problems, f"0, 1 and 3 nodes, and on the cluster's {len(cluster.nodes)}")
