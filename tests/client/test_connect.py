@@ -159,7 +159,10 @@ def test_another_context_can_be_chosen(tmp_path: Path) -> None:
         pytest.param({"clusters": []}, "", "no cluster 'c'", id="a cluster that is not there"),
         pytest.param({"users": []}, "", "no user 'u'", id="a user that is not there"),
         pytest.param(
-            {"users": [{"name": "u", "user": {"exec": {"command": "aws"}}}]}, "", "exec", id="a program"
+            {"users": [{"name": "u", "user": {"exec": {"command": "aws", "apiVersion": "v0"}}}]},
+            "",
+            "exec: apiVersion 'v0'",
+            id="a program of another age",
         ),
         pytest.param({"clusters": "x"}, "", "Expected `array`, got `str`", id="a wrong type"),
         pytest.param({"clusters": [{"name": "c", "cluster": {}}]}, "", "`server`", id="no server"),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import wait_until
-from tests.e2e.extender import Extender
+from tests.e2e.extender import Extender, Json
 from tests.e2e.one_per_node import (
     ONE_PER_NODE,
     SINGLE,
@@ -99,7 +99,7 @@ def test_a_node_a_moment_before_its_first_pod(cluster: ControlPlane, tmp_path: P
         for number in range(ROUNDS):
             node, pod = f"n{number}", f"p{number}"
             # The pod waits already in every other round, and the node wakes it.
-            settings = {"labels": SINGLE, "node_selector": {"kubernetes.io/hostname": node}}
+            settings: Json = {"labels": SINGLE, "node_selector": {"kubernetes.io/hostname": node}}
             if number % 2:
                 cluster.api.create_pod(pod, **settings)
                 cluster.api.wait_unschedulable(pod)

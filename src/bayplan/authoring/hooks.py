@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, TypeVar, overload
 
 from bayplan.kube.yaml import suggest
@@ -186,17 +187,17 @@ def _check_score(function: Callable[..., Any], *, range: Any, best: Any, weight:
     """The options of a score, once it is known whose they are."""
     at = f"{where(function)} {function.__name__}: score"
     if range is not None:
-        try:
-            low, high = range
-            fits = math.isfinite(low) and math.isfinite(high) and low < high
-        except (TypeError, ValueError):
-            fits = False
-        if not fits:
+        pair = isinstance(range, tuple | list) and len(range) == 2 and all(map(_finite, range))
+        if not pair or not range[0] < range[1]:
             raise PolicyError(f"{at}: range must be (low, high) with low < high, not {range!r}")
     if best not in ("high", "low"):
         raise PolicyError(f'{at}: best must be "high" or "low", not {best!r}')
-    if isinstance(weight, str) or not (math.isfinite(weight) and weight > 0):
+    if not (_finite(weight) and weight > 0):
         raise PolicyError(f"{at}: weight must be a number above 0, not {weight!r}")
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def _parameters(function: Callable[..., Any], kind: Kind) -> tuple[str, ...]:

@@ -52,8 +52,15 @@ def show_check(report: "Report", *, output: str) -> None:
         out.print(f"[red]problem[/red] {_escaped(problem)}", highlight=False)
     if not report.problems:
         out.print(
-            f"\n[green]ok[/green]: {len(report.policies)} policies, every hook ran on {report.tried_on}"
+            f"\n[green]ok[/green]: {counted(len(report.policies), 'policy', 'policies')},"
+            f" every hook ran on {report.tried_on}",
+            highlight=False,
         )
+
+
+def counted(number: int, one: str, more: str) -> str:
+    """``1 policy``, ``2 policies``."""
+    return f"{number} {one if number == 1 else more}"
 
 
 def _called(spec: "HookSpec") -> str:
@@ -68,20 +75,26 @@ def show_columns(rows: "list[ColumnInfo]", *, output: str) -> None:
     if output == "json":
         _print_json(rows)
         return
-    table = Table(
-        "column", "type", "unit", "values", "meaning", box=None, pad_edge=False, header_style="bold"
-    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    # A name is there to be copied: whatever the width, it stays whole.
+    longest = max((len(row.column) for row in rows), default=0)
+    table.add_column("column", no_wrap=True, overflow="fold", min_width=longest)
+    table.add_column("type", no_wrap=True, min_width=max((len(row.type) for row in rows), default=0))
+    for heading in ("unit", "values", "meaning"):
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(_escaped(row.column), row.type, row.unit, _escaped(row.values), row.meaning)
     out = console()
     out.print(table)
     for row in rows:
         if row.unreadable:
-            names = ", ".join(row.unreadable[:5])
-            out.print(
-                f"[yellow]warning[/yellow] {_escaped(row.column)} cannot be read as {row.type} on {names}",
-                highlight=False,
-            )
+            out.print(f"[yellow]warning[/yellow] {_escaped(_unreadable(row))}", highlight=False)
+
+
+def _unreadable(row: "ColumnInfo") -> str:
+    some = [f"{text!r} on {node}" for node, text in list(row.unreadable.items())[:5]]
+    more = f" and {len(row.unreadable) - len(some)} more" if len(row.unreadable) > len(some) else ""
+    return f"{row.column}: {', '.join(some)}{more} cannot be read as {row.meaning.rpartition(' as ')[2]}"
 
 
 def _print_json(data: object) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from bayplan.client.errors import ConnectError
+from bayplan.client.login import ExecConfig, ExecLogin
 from bayplan.kube.yaml import YamlError, read_documents, suggest
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -33,7 +34,7 @@ class _User(Struct, rename="kebab"):
     client_certificate_data: str = ""
     client_key: str = ""
     client_key_data: str = ""
-    exec: dict[str, object] | None = None
+    exec: ExecConfig | None = None
 
 
 class _Context(Struct):
@@ -72,9 +73,15 @@ class Connection:
     token: str = ""
     token_file: Path | None = None
     server_name: str | None = None
+    login: ExecLogin | None = None
 
     def bearer(self) -> str:
-        """The token to send, or ``""``; a file is read each time, since Kubernetes replaces it."""
+        """The token to send, or ``""``; a file is read each time, since Kubernetes replaces it.
+
+        Blocks for as long as a program takes that has to be run for it.
+        """
+        if self.login is not None:
+            return self.login.token()
         if self.token_file is None:
             return self.token
         try:
@@ -103,11 +110,6 @@ def from_kubeconfig(path: Path, *, context: str = "") -> Connection:
     cluster = _pick("cluster", chosen.cluster, {c.name: c.cluster for c in config.clusters}, path)
     users = {u.name: u.user for u in config.users}
     user = _pick("user", chosen.user, users, path) if chosen.user else _User()
-    if user.exec is not None:
-        raise ConnectError(
-            f"kubeconfig {path}: user {chosen.user!r} logs in through a program (exec), which is not"
-            " supported; use a token or a client certificate, such as a service account's"
-        )
     folder = path.resolve().parent
     return Connection(
         server=cluster.server.rstrip("/"),
@@ -115,6 +117,7 @@ def from_kubeconfig(path: Path, *, context: str = "") -> Connection:
         token=user.token,
         token_file=folder / user.token_file if user.token_file and not user.token else None,
         server_name=cluster.tls_server_name or None,
+        login=ExecLogin(user.exec, folder=folder) if user.exec else None,
     )
 
 

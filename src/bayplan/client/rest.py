@@ -115,7 +115,7 @@ class ApiClient:
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> bytes:
         """Send one request; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
-        headers = self._headers()
+        headers = await self._headers()
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -138,7 +138,7 @@ class ApiClient:
             raise ConnectError(f"{doing}: {error or type(error).__name__}") from error
         if 200 <= response.status < 300:
             return content
-        raise _refusal(response, content, doing=doing)
+        raise self._refusal(response, content, doing=doing)
 
     async def lines(
         self,
@@ -158,13 +158,13 @@ class ApiClient:
             async with self._session.get(
                 self._connection.server + path,
                 params=params,
-                headers=self._headers(),
+                headers=await self._headers(),
                 server_hostname=self._connection.server_name,
                 allow_redirects=False,
                 timeout=timeout,
             ) as response:
                 if response.status != 200:
-                    raise _refusal(response, await response.read(), doing=doing)
+                    raise self._refusal(response, await response.read(), doing=doing)
                 if opened is not None:
                     opened()
                 rest = b""
@@ -178,17 +178,21 @@ class ApiClient:
         except (aiohttp.ClientError, OSError) as error:
             raise ConnectError(f"{doing}: {error or type(error).__name__}") from error
 
-    def _headers(self) -> dict[str, str]:
+    async def _headers(self) -> dict[str, str]:
+        connection = self._connection
+        # A program may have to be run for the token, which takes a second or two.
+        token = await asyncio.to_thread(connection.bearer) if connection.login else connection.bearer()
         headers = {"Accept": "application/json"}
-        if token := self._connection.bearer():
+        if token:
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
-
-def _refusal(response: aiohttp.ClientResponse, content: bytes, *, doing: str) -> ApiError:
-    wait = response.headers.get("Retry-After", "")
-    seconds = float(wait) if wait.isdecimal() else None
-    return ApiError(response.status, _message(content), doing=doing, retry_after_seconds=seconds)
+    def _refusal(self, response: aiohttp.ClientResponse, content: bytes, *, doing: str) -> ApiError:
+        if response.status == 401 and self._connection.login is not None:
+            self._connection.login.forget()
+        wait = response.headers.get("Retry-After", "")
+        seconds = float(wait) if wait.isdecimal() else None
+        return ApiError(response.status, _message(content), doing=doing, retry_after_seconds=seconds)
 
 
 def _open_socket(address: Any) -> socket.socket:

@@ -15,6 +15,21 @@ T = TypeVar("T")
 _AT = re.compile(r" - at `\$([^`]*)`$")
 _UNKNOWN = re.compile(r"^Object contains unknown field `([^`]*)`")
 _ENUM = re.compile(r"^Invalid enum value '([^']*)'")
+_MISSING = re.compile(r"^Object missing required field `([^`]*)`")
+# What msgspec calls things, and what people call them.
+_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "nothing",
+    "object": "a mapping",
+    "str": "text",
+}
+_NAME = "|".join(_WORDS)
+_TYPES = re.compile(rf"`((?:{_NAME})(?: \| (?:{_NAME}))*)`")
+_ZERO = re.compile(r"(?<=[<>=] )(-?\d+)\.0$")
+_ADDRESSES = (("extender", "listen"), ("extender", "opsListen"))
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
@@ -37,6 +52,8 @@ def parse_config(content: bytes, *, source: str) -> tuple[BayplanConfiguration, 
         documents = list(read_documents(content, source=source))
     except YamlError as error:
         raise ConfigError(str(error)) from error
+    if not documents:
+        raise ConfigError(f"{source}: the file is empty; `bayplan init` writes a first one")
     if len(documents) != 1:
         raise ConfigError(f"{source}: want one YAML document, found {len(documents)}")
     return convert(documents[0], BayplanConfiguration), documents[0]
@@ -66,7 +83,24 @@ def explain(
         allowed = getattr(_walk(kind, steps), "values", ())
         hint = suggest(invalid[1], [str(value) for value in allowed])
         return ConfigError(f"{_where(document, path)}: {invalid[1]!r} is not allowed{hint}")
-    return ConfigError(f"{_where(document, path)}: {message[0].lower()}{message[1:]}")
+    if missing := _MISSING.match(text):
+        hint = _line_to_add(missing[1], _walk(kind, (*steps, missing[1])))
+        return ConfigError(f"{_where(document, path)}: `{missing[1]}` is missing{hint}")
+    example = "; write HOST:PORT, such as 127.0.0.1:8888" if path in _ADDRESSES else ""
+    return ConfigError(f"{_where(document, path)}: {in_words(message)}{example}")
+
+
+def in_words(message: str) -> str:
+    """What msgspec says, without its names of types: ``want a list, got a mapping``."""
+    text = _TYPES.sub(lambda found: " or ".join(_WORDS[name] for name in found[1].split(" | ")), message)
+    text = _ZERO.sub(r"\1", text).replace("Expected ", "want ", 1)
+    return f"{text[0].lower()}{text[1:]}"
+
+
+def _line_to_add(key: str, info: Any) -> str:
+    """The whole line, where only one value is allowed."""
+    values = getattr(info, "values", ())
+    return f"; add the line `{key}: {values[0]}`" if len(values) == 1 else ""
 
 
 def _where(document: Document, path: tuple[str | int, ...]) -> str:

@@ -133,7 +133,6 @@ class Informer(Generic[T]):
         async for event in watch(
             self._client, self._path, params=params, lasting_seconds=lasting, opened=opened
         ):
-                self.last_error = ""
             if event.type == "BOOKMARK":
                 seen, ended = bookmark(event)
                 if gathered is not None and ended:
@@ -190,6 +189,7 @@ class Informer(Generic[T]):
 
     def _mark_open(self) -> None:
         self.broken_since = None
+        self.last_error = ""
 
     def _mark_broken(self) -> None:
         if self.broken_since is None:
