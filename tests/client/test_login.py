@@ -84,7 +84,7 @@ def test_a_program_that_is_not_there_comes_with_its_hint(tmp_path: Path) -> None
     path = write_kubeconfig(tmp_path, "", installHint="install it with: brew")
     (tmp_path / "login.sh").unlink()
 
-    with pytest.raises(ConnectError, match="no program './login.sh'; install it with: brew"):
+    with pytest.raises(ConnectError, match=r"no program '\./login\.sh'; install it with: brew"):
         from_kubeconfig(path).bearer()
 
 

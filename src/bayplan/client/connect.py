@@ -111,13 +111,17 @@ def from_kubeconfig(path: Path, *, context: str = "") -> Connection:
     users = {u.name: u.user for u in config.users}
     user = _pick("user", chosen.user, users, path) if chosen.user else _User()
     folder = path.resolve().parent
+    try:
+        login = ExecLogin(user.exec, folder=folder) if user.exec else None
+    except ValueError as error:
+        raise ConnectError(f"kubeconfig {path}: {error}") from error
     return Connection(
         server=cluster.server.rstrip("/"),
         tls=_tls(cluster, user, folder) if cluster.server.startswith("https:") else None,
         token=user.token,
         token_file=folder / user.token_file if user.token_file and not user.token else None,
         server_name=cluster.tls_server_name or None,
-        login=ExecLogin(user.exec, folder=folder) if user.exec else None,
+        login=login,
     )
 
 

@@ -58,7 +58,7 @@ class ExecLogin:
 
     def __init__(self, config: ExecConfig, *, folder: Path) -> None:
         if config.api_version not in _VERSIONS:
-            raise ConnectError(f"exec: apiVersion {config.api_version!r}; want {' or '.join(_VERSIONS)}")
+            raise ValueError(f"exec: apiVersion {config.api_version!r}; want {' or '.join(_VERSIONS)}")
         self._config = config
         # A relative path is relative to the kubeconfig; a bare name is looked for in $PATH.
         bare = "/" not in config.command
