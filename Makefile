@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e controlplane format clean
+.PHONY: help run test lint types layers unit e2e big controlplane format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -30,7 +30,10 @@ unit: $(READY)  ## everything that needs no control plane
 	$(BIN)/python -m pytest -m "not e2e"
 
 e2e: $(READY) controlplane  ## against a real etcd, kube-apiserver and kube-scheduler
-	$(BIN)/python -m pytest -m e2e
+	$(BIN)/python -m pytest -m "e2e and not big"
+
+big: $(READY) controlplane  ## the first sync of 5,000 nodes and 50,000 pods (minutes; not part of test)
+	$(BIN)/python -m pytest -m big -s
 
 controlplane: $(READY)  ## build them once (minutes), or say why not
 	@$(BIN)/python -m tests.controlplane.binaries || test -z "$$CI"

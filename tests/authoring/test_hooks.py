@@ -133,14 +133,21 @@ def test_a_mistake_is_found_when_the_file_is_loaded(
         pytest.param({"range": (1, 1)}, r"range must be \(low, high\)", id="an empty range"),
         pytest.param({"range": (5, 1)}, r"range must be \(low, high\)", id="a range that is turned round"),
         pytest.param({"range": (0, float("inf"))}, r"range must be", id="a range without an end"),
+        pytest.param({"range": 5}, r"range must be", id="a range of one number"),
+        pytest.param({"range": (0, "9")}, r"range must be", id="a range to a text"),
         pytest.param({"best": "highest"}, 'best must be "high" or "low"', id="a best that does not exist"),
         pytest.param({"weight": 0}, "weight must be a number above 0", id="a weight of nothing"),
+        pytest.param({"weight": "2"}, "weight must be a number above 0", id="a weight in quotes"),
         pytest.param({"weight": float("nan")}, "weight must be a number above 0", id="a weight of NaN"),
     ],
 )
 def test_options_of_a_score_are_checked(options: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(PolicyError, match=complaint):
-        bayplan.score(**options)
+    def fast(pod: Any, node: Any) -> float:
+        return 0
+
+    line = fast.__code__.co_firstlineno
+    with pytest.raises(PolicyError, match=f"^test_hooks.py:{line} fast: score: {complaint}"):
+        bayplan.score(**options)(fast)
 
 
 def test_a_class_without_hooks_is_no_policy() -> None:
@@ -173,3 +180,19 @@ def test_a_class_has_the_hooks_that_it_inherits_first() -> None:
 
     assert list(hooks) == ["inherited", "replaced", "own"]
     assert hooks["replaced"].weight == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        pytest.param("filtr", "module 'bayplan' has no attribute 'filtr'; did you mean 'filter'?", id="a hook"),
+        pytest.param("Lable", "module 'bayplan' has no attribute 'Lable'; did you mean 'Label'?", id="a class"),
+        pytest.param("xyz", "module 'bayplan' has no attribute 'xyz'", id="far from any"),
+        pytest.param("_filter", "module 'bayplan' has no attribute '_filter'", id="a private name"),
+    ],
+)
+def test_a_name_that_bayplan_does_not_have(name: str, complaint: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(bayplan, name)
+
+    assert str(caught.value) == complaint

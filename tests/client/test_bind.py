@@ -137,6 +137,15 @@ async def test_what_passes_is_tried_again(mishap: str, times: int) -> None:
     assert api.node == "node-0"
 
 
+async def test_a_missing_right_proves_nothing_about_a_try_before_it() -> None:
+    api = FakeApi(["lost reply", "403", "403"])
+    async with client_of(api) as client:
+        await bind(client)
+
+    assert api.node == "node-0"
+    assert len(api.binds) == 2, "the lost one, and the one after both refusals"
+
+
 async def test_a_lost_reply_that_had_worked_is_found_out() -> None:
     """The second try gets 409, since the first one bound the pod: that is success."""
     api = FakeApi(["lost reply"])

@@ -1,6 +1,7 @@
 """Kubeconfigs in all the forms that people have, and what is wrong with those that do not work."""
 
 import base64
+import json
 import ssl
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from bayplan.client import connect
-from bayplan.client.connect import Connection, default_kubeconfig, from_kubeconfig, in_cluster
+from bayplan.client.connect import Connection, default_kubeconfigs, from_kubeconfig, in_cluster
 from bayplan.client.errors import ConnectError
 from tests.controlplane.certs import Authority, KeyPair, make_ca
 
@@ -227,10 +228,36 @@ def test_files_that_are_no_kubeconfig(tmp_path: Path, content: bytes | None, err
 def test_where_kubectl_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    assert default_kubeconfig() == tmp_path / ".kube" / "config"
+    assert default_kubeconfigs() == [tmp_path / ".kube" / "config"]
 
     monkeypatch.setenv("KUBECONFIG", ":/first:/second")
-    assert default_kubeconfig() == Path("/first")
+    assert default_kubeconfigs() == [Path("/first")], "one to name in the error"
+
+    (tmp_path / "there").write_text("{}")
+    monkeypatch.setenv("KUBECONFIG", f"/first:{tmp_path}/there")
+    assert default_kubeconfigs() == [tmp_path / "there"]
+
+
+def test_of_several_files_the_first_to_name_a_thing_wins(tmp_path: Path) -> None:
+    first = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://first"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    second = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://second"}}],
+        "users": [{"name": "u", "user": {"tokenFile": "token"}}],
+        "current-context": "y",
+    }
+    for folder, config in (("one", first), ("two", second)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "config").write_text(json.dumps(config))
+    (tmp_path / "two" / "token").write_text("secret")
+
+    connection = from_kubeconfig(tmp_path / "one" / "config", tmp_path / "two" / "config")
+
+    assert connection.server == "http://first"
+    assert connection.bearer() == "secret", "paths start where their file is"
 
 
 def test_inside_a_pod(tmp_path: Path, ca: Authority, monkeypatch: pytest.MonkeyPatch) -> None:

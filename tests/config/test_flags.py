@@ -125,10 +125,16 @@ def test_addresses(text: str, wanted: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "8888", "localhost", "localhost:", "localhost:http", "localhost:65536", "a:-1"]
+    "text", ["", "8888", "localhost", "localhost:", "localhost:http", "a:-1"]
 )
 def test_what_is_no_address_is_named_with_its_key(text: str) -> None:
     with pytest.raises(
         ConfigError, match=r"extender\.listen: .* is not HOST:PORT, such as 127\.0\.0\.1:8888"
     ):
         address(text, key="extender.listen")
+
+
+@pytest.mark.parametrize("port", ["65536", "99999999"])
+def test_a_port_that_is_too_high_is_said_to_be(port: str) -> None:
+    with pytest.raises(ConfigError, match=f"extender.listen: 'a:{port}': there is no port above 65535"):
+        address(f"a:{port}", key="extender.listen")

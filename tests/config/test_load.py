@@ -61,21 +61,51 @@ def parse(text: str, *, head: str = HEAD) -> str:
         ),
         pytest.param(
             "extender:\n  limits: {maxConnections: 0}\n",
-            "bayplan.yaml:4: extender.limits.maxConnections: expected `int` >= 1",
+            "bayplan.yaml:4: extender.limits.maxConnections: want a whole number >= 1",
             id="a bound of nothing",
         ),
         pytest.param(
             "policies:\n- use: a.py\n  weight: -1\n",
-            "bayplan.yaml:5: policies[0].weight: expected `float` > 0.0",
+            "bayplan.yaml:5: policies[0].weight: want a number > 0",
             id="a negative weight",
         ),
         pytest.param(
             "policies:\n- name: x\n",
-            "bayplan.yaml:4: policies[0]: object missing required field `use`",
+            "bayplan.yaml:4: policies[0]: `use` is missing",
             id="a policy without use",
         ),
         pytest.param(
-            "policies: 3\n", "bayplan.yaml:3: policies: expected `array`, got `int`", id="a wrong type"
+            "policies: 3\n", "bayplan.yaml:3: policies: want a list, got a whole number", id="a wrong type"
+        ),
+        pytest.param(
+            "policies: {use: a.py}\n",
+            "bayplan.yaml:3: policies: want a list, got a mapping",
+            id="a mapping for a list",
+        ),
+        pytest.param(
+            "extender:\n  tls: [a]\n",
+            "bayplan.yaml:4: extender.tls: want a mapping or nothing, got a list",
+            id="a list for a mapping",
+        ),
+        pytest.param(
+            "extender:\n  observe: 'yes'\n",
+            "bayplan.yaml:4: extender.observe: want true or false, got text",
+            id="text for a switch",
+        ),
+        pytest.param(
+            "extender:\n  listen: 8888\n",
+            "bayplan.yaml:4: extender.listen: want text, got a whole number; write HOST:PORT, such as 127.",
+            id="a port for an address",
+        ),
+        pytest.param(
+            "extender:\n  opsListen: 8889\n",
+            "bayplan.yaml:4: extender.opsListen: want text, got a whole number; write HOST:PORT, such as 127.",
+            id="a port for the other address",
+        ),
+        pytest.param(
+            "extender:\n  path: 8889\n",
+            "bayplan.yaml:4: extender.path: want text, got a whole number",
+            id="a number for a path",
         ),
         pytest.param(
             "kind: Other\n",
@@ -93,14 +123,24 @@ def test_mistakes(text: str, error: str) -> None:
 @pytest.mark.parametrize(
     ("head", "error"),
     [
-        pytest.param("", "want one YAML document, found 0", id="an empty file"),
-        pytest.param("kind: BayplanConfiguration\n", "missing required field `apiVersion`", id="no version"),
+        pytest.param("", "bayplan.yaml: the file is empty; `bayplan init` writes a first one", id="an empty file"),
+        pytest.param("# all of it\n---\n", "bayplan.yaml: the file is empty", id="only a comment"),
+        pytest.param(
+            "kind: BayplanConfiguration\n",
+            "bayplan.yaml:1: `apiVersion` is missing; add the line `apiVersion: bayplan.dev/v1`",
+            id="no version",
+        ),
+        pytest.param(
+            "apiVersion: bayplan.dev/v1\n",
+            "bayplan.yaml:1: `kind` is missing; add the line `kind: BayplanConfiguration`",
+            id="no kind",
+        ),
         pytest.param(
             "apiVersion: bayplan.dev/v2\nkind: BayplanConfiguration\n",
             "bayplan.yaml:1: apiVersion: 'bayplan.dev/v2' is not allowed; did you mean 'bayplan.dev/v1'?",
             id="a version that is not known",
         ),
-        pytest.param("just text\n", "expected `object`, got `str`", id="only a text"),
+        pytest.param("just text\n", "want a mapping, got text", id="only a text"),
     ],
 )
 def test_files_that_are_none_of_ours(head: str, error: str) -> None:
@@ -132,7 +172,7 @@ policies:
   for: {namespaces: ["batch-*"], podSelector: {matchLabels: {tier: batch}}}
   failurePolicy: Ignore
   args: {limit: 3}
-cluster: {source: snapshot, snapshot: cluster.json, kubeconfig: k, context: c, maxAge: 1m}
+cluster: {source: snapshot, snapshot: cluster.json, kubeconfig: k, context: c, maxAge: 1m, qps: 20, burst: 5}
 extender:
   listen: ":8888"
   opsListen: "[::1]:8889"

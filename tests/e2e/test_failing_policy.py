@@ -72,10 +72,7 @@ def test_fail_shows_policy_exception_and_line_and_the_pod_is_tried_again(
         cluster.api.create_pod("p")
 
         said = cluster.api.wait_event("p", "FailedScheduling")
-        expected = (
-            "policy quota raised LookupError: "
-            "quota.py:6 quota: LookupError: no quota for team blue (on node n1)"
-        )
+        expected = "policy 'quota' failed: quota.py:6 quota: LookupError: no quota for team blue (on node n1)"
         assert expected in said
         assert expected in cluster.api.wait_unschedulable("p", reason="SchedulerError")
         bayplan.wait_metric(3, "bayplan_requests_total", verb="filter", result="error")
@@ -110,7 +107,7 @@ def test_fail_answers_for_a_policy_that_never_returns(cluster: ControlPlane, tmp
         cluster.api.create_pod("p")
 
         said = cluster.api.wait_event("p", "FailedScheduling")
-        assert "policy endless took too long: endless.py:3 endless: still running after 1.0 s" in said
+        assert "policy 'endless' failed: endless.py:3 endless: still running after 1.0 s" in said
         assert cluster.api.node_of("p") is None
         assert bayplan.metric("bayplan_policy_failures_total", policy="endless", kind="overrun") >= 1
         # Others get their answer, also from the policy that was given up for the first one.

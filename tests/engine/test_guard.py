@@ -10,6 +10,7 @@ from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.lift import BadResult, UnknownNode
 from bayplan.authoring.registry import Hook
 from bayplan.engine.guard import Attempt, Interrupted, guarded, overrun
+from bayplan.testing import make_node, make_pod
 
 
 class Unprintable(Exception):
@@ -114,6 +115,32 @@ def test_what_a_hook_raises_becomes_a_failure(
     assert result is None
     assert (failure.kind, failure.summary) == (kind, summary)
     assert re.search(f"{said}$", failure.text)
+
+
+class Shy:
+    """An object that does not say what it has."""
+
+    def __dir__(self) -> list[str]:
+        raise OSError("no")
+
+
+@pytest.mark.parametrize(
+    ("thing", "attribute", "said"),
+    [
+        pytest.param(make_node("a"), "label", "'Node' object has no attribute 'label'; did you mean 'labels'?"),
+        pytest.param(make_pod("a"), "namespce", "'namespce'; did you mean 'namespace'?"),
+        pytest.param(make_node("a"), "gizmo", "'Node' object has no attribute 'gizmo'"),
+        pytest.param(bayplan, "filtr", "'filtr'; did you mean 'filter'?"),
+        pytest.param(Shy(), "label", "'Shy' object has no attribute 'label'"),
+    ],
+    ids=["a node", "a pod", "far from any", "the module", "one that does not tell"],
+)
+def test_an_attribute_that_is_almost_there_is_suggested(thing: Any, attribute: str, said: str) -> None:
+    _, failure, _ = guarded(RULE, Attempt(), lambda: getattr(thing, attribute))
+
+    assert failure is not None
+    assert failure.text.startswith("test_guard.py:")
+    assert failure.text.endswith(said)
 
 
 def test_the_line_is_the_one_in_the_policys_file() -> None:

@@ -209,7 +209,7 @@ def test_a_filter_that_fails_drops_every_candidate() -> None:
 
     assert kept(decision) == []
     assert set(dropped(decision)) == {"freed", "still-full", "wrong-disk"}
-    assert all(text.startswith("policy policy raised OSError: ") for text in dropped(decision).values())
+    assert all(text.startswith("policy 'policy' failed: ") for text in dropped(decision).values())
     assert [failure.kind for failure in decision.failures] == ["exception"]
 
 

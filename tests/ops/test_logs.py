@@ -2,8 +2,10 @@
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -48,6 +50,8 @@ def test_json_has_the_same_as_fields(capsys: pytest.CaptureFixture[str]) -> None
     fields = json.loads(line)
     assert (fields["level"], fields["message"], fields["pod"]) == ("debug", "hello", "default/web-1")
     assert fields["logger"] == "bayplan.test"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", fields["time"])
+    assert abs((datetime.now(UTC) - datetime.fromisoformat(fields["time"])).total_seconds()) < 60
 
 
 @pytest.mark.parametrize("json_lines", [False, True], ids=["text", "json"])

@@ -170,6 +170,24 @@ async def test_an_unknown_outcome_is_rolled_forward_to_the_same_node() -> None:
     assert counts(cache) == [1, 0]
 
 
+@pytest.mark.parametrize("status", [401, 403, 429])
+async def test_while_rolling_forward_a_closed_door_is_no_answer(status: int) -> None:
+    """The try whose reply was lost may have come through the door before it was closed."""
+    pod = make_pod("p")
+    cache = make_cache(pod)
+    closed = ApiError(status, "not now", doing="binding")
+    api = Api(ConnectError("the reply was lost"), closed, closed, closed)
+    ledger = make_ledger(api, cache)
+
+    assert "unknown" in await bind(ledger, pod, "a")
+    await until(lambda: len(api.posts) >= 4)
+    assert counts(cache) == [1, 0], "nobody else gets the place meanwhile"
+    await until(lambda: ledger.unsettled_count == 0)
+
+    assert api.bound == {pod.uid: "a"}
+    assert counts(cache) == [1, 0]
+
+
 async def test_an_unknown_outcome_that_turns_out_to_be_a_no_frees_the_place() -> None:
     pod = make_pod("p")
     cache = make_cache(pod)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command()
+@click.command(short_help="Write a first policy, its test, its configuration.")
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 def command(directory: Path, *, force: bool) -> None:

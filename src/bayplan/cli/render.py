@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from bayplan.config.check import Report
     from bayplan.snapshot.describe import ColumnInfo
 
+# What type, unit, values and a meaning of a few words take; with less, a table is hard to read.
+_BESIDE_A_COLUMN = 75
+
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
@@ -75,26 +78,40 @@ def show_columns(rows: "list[ColumnInfo]", *, output: str) -> None:
     if output == "json":
         _print_json(rows)
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    # A name is there to be copied: whatever the width, it stays whole.
-    longest = max((len(row.column) for row in rows), default=0)
-    table.add_column("column", no_wrap=True, overflow="fold", min_width=longest)
-    table.add_column("type", no_wrap=True, min_width=max((len(row.type) for row in rows), default=0))
-    for heading in ("unit", "values", "meaning"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(_escaped(row.column), row.type, row.unit, _escaped(row.values), row.meaning)
     out = console()
-    out.print(table)
+    longest = max((len(row.column) for row in rows), default=0)
+    if out.width < longest + _BESIDE_A_COLUMN:
+        _print_stacked(out, rows)
+    else:
+        _print_side_by_side(out, rows, longest)
     for row in rows:
         if row.unreadable:
             out.print(f"[yellow]warning[/yellow] {_escaped(_unreadable(row))}", highlight=False)
 
 
+def _print_side_by_side(out: Console, rows: "list[ColumnInfo]", longest: int) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    # A name is there to be copied: it stays whole, and the meaning shrinks.
+    table.add_column("column", no_wrap=True, overflow="fold", min_width=longest)
+    for heading in ("type", "unit", "values", "meaning"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(_escaped(row.column), row.type, row.unit, _escaped(row.values), _escaped(row.meaning))
+    out.print(table, highlight=False)
+
+
+def _print_stacked(out: Console, rows: "list[ColumnInfo]") -> None:
+    for row in rows:
+        facts = ", ".join(fact for fact in (row.type, row.unit, row.values) if fact)
+        line = f"[bold]{_escaped(row.column)}[/bold]  {_escaped(facts)}"
+        out.print(line, highlight=False, soft_wrap=True)
+        out.print(f"    {_escaped(row.meaning)}", highlight=False, soft_wrap=True)
+
+
 def _unreadable(row: "ColumnInfo") -> str:
     some = [f"{text!r} on {node}" for node, text in list(row.unreadable.items())[:5]]
     more = f" and {len(row.unreadable) - len(some)} more" if len(row.unreadable) > len(some) else ""
-    return f"{row.column}: {', '.join(some)}{more} cannot be read as {row.meaning.rpartition(' as ')[2]}"
+    return f"{row.column}: {', '.join(some)}{more} cannot be read as {row.read_as}"
 
 
 def _print_json(data: object) -> None:

@@ -26,7 +26,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, short_help="Answer kube-scheduler with policies.")
 @policy_options
 @click.option("--listen", metavar="HOST:PORT", help="Where kube-scheduler calls.  [127.0.0.1:8888]")
 @click.option("--ops-listen", metavar="HOST:PORT", help="Health and metrics.  [127.0.0.1:8889]")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bayplan.demo.caller import Placement
     from bayplan.snapshot.cluster import Snapshot
 
+_NO_ROOM = "Insufficient "
 _TRY = """{{"Pod":{{"metadata":{{"name":"mine","labels":{{"tier":"db"}}}},\
 "spec":{{"containers":[{{"resources":{{"requests":{{"cpu":"1"}}}}}}]}}}},\
 "NodeNames":["{a}","{b}"]}}"""
@@ -63,7 +64,8 @@ class _Stage:
         self._url = url
         out = self._out
         out.print(
-            f"[bold]Bayplan[/bold] serves five rules to a made-up cluster of {len(cluster.nodes)} nodes."
+            f"[bold]Bayplan[/bold] serves five rules to a made-up cluster of {len(cluster.nodes)} nodes.",
+            highlight=False,
         )
         out.print(
             f"A caller asks {url}/filter, /prioritize and /bind, as kube-scheduler does.\n", highlight=False
@@ -81,13 +83,14 @@ class _Stage:
         self._bar.stop()
         out = self._out
         out.print()
-        out.print(self._by_workload())
+        out.print(self._by_workload(), highlight=False)
         out.print()
-        out.print(self._refusals())
+        out.print(self._refusals(), highlight=False)
         waiting = [p for p in self._placements if not p.node]
         if waiting:
             name = waiting[0].pod.name
-            out.print(f"\n[bold]{name}[/bold] waits (and {len(waiting) - 1} more); its event would say:")
+            more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+            out.print(f"\n[bold]{name}[/bold] waits{more}; its event would say:", highlight=False)
             out.print(f"  {waiting[0].event}", highlight=False)
         seconds = sorted(p.seconds for p in self._placements)
         out.print(
@@ -118,19 +121,21 @@ class _Stage:
 
     def _refusals(self) -> Table:
         table = Table(
-            title="Why nodes were refused",
+            title="Why nodes were refused, summed over all pods",
             title_justify="left",
             box=None,
             pad_edge=False,
             header_style="bold",
         )
-        table.add_column("times", justify="right")
+        table.add_column("nodes", justify="right")
         table.add_column("reason")
         total: Counter[str] = Counter()
         for placement in self._placements:
             total.update(placement.reasons)
         for reason, count in total.most_common():
-            table.add_row(f"{count:,}", reason)
+            # The caller asks about nodes with room alone; that much kube-scheduler sees by itself.
+            whose = " (kube-scheduler's own judgement)" if reason.startswith(_NO_ROOM) else ""
+            table.add_row(f"{count:,}", reason + whose)
         return table
 
     def _try_it(self, cluster: "Snapshot", ops_url: str) -> None:
@@ -139,5 +144,5 @@ class _Stage:
         out = self._out
         out.print("\nStill serving. Try it (Ctrl-C ends):")
         out.print(f"  curl -s {self._url}/filter -d '{body}'", highlight=False, soft_wrap=True, markup=False)
-        out.print(f"  curl -s {ops_url}/readyz?verbose", highlight=False, soft_wrap=True, markup=False)
+        out.print(f"  curl -s '{ops_url}/readyz?verbose'", highlight=False, soft_wrap=True, markup=False)
         out.print(f"  curl -s {ops_url}/metrics", highlight=False, soft_wrap=True, markup=False)

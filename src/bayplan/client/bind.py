@@ -35,11 +35,13 @@ async def bind_pod(
     uid: str,
     node: str,
     annotations: Mapping[str, str] | None = None,
+    unsure: bool = False,
     timeout_seconds: float = 4.0,
 ) -> None:
     """Bind the pod; returns when it is bound to ``node``, whoever did it; else `BindRefused`.
 
-    The API server writes the annotations on the pod in the same transaction as its node.
+    The API server writes the annotations on the pod in the same transaction as its node. ``unsure`` says
+    that an earlier try of the same may still be on its way.
     """
     deadline = time.monotonic() + timeout_seconds
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/binding"
@@ -53,13 +55,14 @@ async def bind_pod(
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     doing = f"binding {namespace}/{name} to {node}"
-    unsure = False
     for pause in (*_RETRY_SECONDS, None):
         left = deadline - time.monotonic()
         if left <= 0:
             break
         try:
-            await client.request("POST", path, doing=doing, body=binding, timeout_seconds=left)
+            # Binds come at kube-scheduler's own pace, which has a limit already; in a queue of ours they
+            # would only run into its time-out.
+            await client.request("POST", path, doing=doing, body=binding, timeout_seconds=left, limited=False)
             return
         except ApiError as error:
             if error.status == 409:
@@ -74,7 +77,9 @@ async def bind_pod(
                     timeout_seconds=max(_READ_SECONDS, deadline - time.monotonic()),
                 )
                 return
-            if error.status < 500 and error.status != 429:
+            # In doubt only 404 is an end: the earlier try may have had the rights that this one lacks, as
+            # when an API server has just started and does not know the roles yet.
+            if error.status < 500 and error.status != 429 and (not unsure or error.status == 404):
                 raise BindRefused(str(error)) from error
             problem: Exception = error
             # Told to come back later, it did nothing; anything else may have been half-way.

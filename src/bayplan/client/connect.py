@@ -25,6 +25,8 @@ class _Cluster(Struct, rename="kebab"):
     certificate_authority_data: str = ""
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
+    folder: Path = field(name="-folder", default=Path())
+    """Where the file is: paths in it start there."""
 
 
 class _User(Struct, rename="kebab"):
@@ -35,6 +37,8 @@ class _User(Struct, rename="kebab"):
     client_key: str = ""
     client_key_data: str = ""
     exec: ExecConfig | None = None
+    folder: Path = field(name="-folder", default=Path())
+    """Where the file is: paths in it start there."""
 
 
 class _Context(Struct):
@@ -90,14 +94,39 @@ class Connection:
             raise ConnectError(f"{self.token_file}: {error.strerror or error}") from error
 
 
-def default_kubeconfig() -> Path:
-    """``$KUBECONFIG``, or ``~/.kube/config``, as kubectl looks for it."""
-    paths = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
-    return Path(paths[0]) if paths else Path.home() / ".kube" / "config"
+def default_kubeconfigs() -> list[Path]:
+    """The files of ``$KUBECONFIG`` that exist, or ``~/.kube/config``, as kubectl looks for them."""
+    named = [Path(path) for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    there = [path for path in named if path.exists()]
+    return there or named[:1] or [Path.home() / ".kube" / "config"]
 
 
-def from_kubeconfig(path: Path, *, context: str = "") -> Connection:
-    """The connection that a kubeconfig describes."""
+def from_kubeconfig(*paths: Path, context: str = "") -> Connection:
+    """The connection that a kubeconfig describes; of several files, the first to name a thing wins."""
+    path = paths[0]
+    config = _read(path)
+    for other in paths[1:]:
+        config = _merged(config, _read(other))
+    wanted = context or config.current_context
+    chosen = _pick("context", wanted, {c.name: c.context for c in config.contexts}, path)
+    cluster = _pick("cluster", chosen.cluster, {c.name: c.cluster for c in config.clusters}, path)
+    users = {u.name: u.user for u in config.users}
+    user = _pick("user", chosen.user, users, path) if chosen.user else _User()
+    try:
+        login = ExecLogin(user.exec, folder=user.folder) if user.exec else None
+    except ValueError as error:
+        raise ConnectError(f"kubeconfig {path}: {error}") from error
+    return Connection(
+        server=cluster.server.rstrip("/"),
+        tls=_tls(cluster, user) if cluster.server.startswith("https:") else None,
+        token=user.token,
+        token_file=user.folder / user.token_file if user.token_file and not user.token else None,
+        server_name=cluster.tls_server_name or None,
+        login=login,
+    )
+
+
+def _read(path: Path) -> _Kubeconfig:
     try:
         documents = list(read_documents(path.read_bytes(), source=str(path)))
         config = msgspec.convert(documents[0].data if documents else {}, _Kubeconfig)
@@ -105,23 +134,21 @@ def from_kubeconfig(path: Path, *, context: str = "") -> Connection:
         raise ConnectError(f"kubeconfig {path}: {error.strerror or error}") from error
     except (YamlError, msgspec.ValidationError) as error:
         raise ConnectError(f"kubeconfig {path}: {error}") from error
-    wanted = context or config.current_context
-    chosen = _pick("context", wanted, {c.name: c.context for c in config.contexts}, path)
-    cluster = _pick("cluster", chosen.cluster, {c.name: c.cluster for c in config.clusters}, path)
-    users = {u.name: u.user for u in config.users}
-    user = _pick("user", chosen.user, users, path) if chosen.user else _User()
     folder = path.resolve().parent
-    try:
-        login = ExecLogin(user.exec, folder=folder) if user.exec else None
-    except ValueError as error:
-        raise ConnectError(f"kubeconfig {path}: {error}") from error
-    return Connection(
-        server=cluster.server.rstrip("/"),
-        tls=_tls(cluster, user, folder) if cluster.server.startswith("https:") else None,
-        token=user.token,
-        token_file=folder / user.token_file if user.token_file and not user.token else None,
-        server_name=cluster.tls_server_name or None,
-        login=login,
+    for named in config.clusters:
+        named.cluster.folder = folder
+    for user in config.users:
+        user.user.folder = folder
+    return config
+
+
+def _merged(first: _Kubeconfig, second: _Kubeconfig) -> _Kubeconfig:
+    # Looked up by name from the end, so what comes first is put last.
+    return _Kubeconfig(
+        clusters=[*second.clusters, *first.clusters],
+        users=[*second.users, *first.users],
+        contexts=[*second.contexts, *first.contexts],
+        current_context=first.current_context or second.current_context,
     )
 
 
@@ -149,25 +176,26 @@ def _pick(what: str, name: str, known: dict[str, N], path: Path) -> N:
     return known[name]
 
 
-def _tls(cluster: _Cluster, user: _User, folder: Path) -> ssl.SSLContext:
+def _tls(cluster: _Cluster, user: _User) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context()
         if cluster.certificate_authority_data:
             context = ssl.create_default_context(cadata=_decoded(cluster.certificate_authority_data))
         elif cluster.certificate_authority:
-            context = ssl.create_default_context(cafile=str(folder / cluster.certificate_authority))
+            context = ssl.create_default_context(cafile=str(cluster.folder / cluster.certificate_authority))
         if cluster.insecure_skip_tls_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        _load_client_certificate(context, user, folder)
+        _load_client_certificate(context, user)
     except (OSError, ValueError) as error:
         raise ConnectError(f"kubeconfig: a certificate or key cannot be read: {error}") from error
     return context
 
 
-def _load_client_certificate(context: ssl.SSLContext, user: _User, folder: Path) -> None:
+def _load_client_certificate(context: ssl.SSLContext, user: _User) -> None:
     if not user.client_certificate and not user.client_certificate_data:
         return
+    folder = user.folder
     # Python loads key pairs from files only; what is written here exists for a moment, for us alone.
     with tempfile.TemporaryDirectory() as scratch:
         cert = _pem(user.client_certificate_data, folder / user.client_certificate, Path(scratch, "cert.pem"))

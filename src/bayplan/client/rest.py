@@ -13,6 +13,7 @@ import msgspec
 
 from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError
+from bayplan.client.limiter import Limiter
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 
@@ -66,8 +67,9 @@ _STATUS = msgspec.json.Decoder(_Status)
 class ApiClient:
     """A thin client: it sends, decodes what scheduling needs, and explains what went wrong."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, qps: float = 50.0, burst: int = 100) -> None:
         self._connection = connection
+        self._limiter = Limiter(per_second=qps, burst=burst)
         connector = aiohttp.TCPConnector(limit=64, ssl=connection.tls or True, socket_factory=_open_socket)
         # Proxies of the environment are for the internet; the API server is named in the kubeconfig.
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
@@ -113,8 +115,11 @@ class ApiClient:
         body: Any = None,
         params: dict[str, str] | None = None,
         timeout_seconds: float = _TIMEOUT_SECONDS,
+        limited: bool = True,
     ) -> bytes:
         """Send one request; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
+        if limited:
+            await self._limiter.turn()
         headers = await self._headers()
         data = None
         if body is not None:

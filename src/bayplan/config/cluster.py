@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from bayplan.client.connect import Connection, default_kubeconfig, from_kubeconfig, in_cluster
+from bayplan.client.connect import Connection, default_kubeconfigs, from_kubeconfig, in_cluster
 from bayplan.client.rest import ApiClient
 from bayplan.config.load import ConfigError
 from bayplan.config.v1 import ClusterSection
@@ -24,8 +24,8 @@ def open_cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, 
             raise ConfigError("cluster.source is snapshot: give the file as cluster.snapshot or --snapshot")
         return load_snapshot(base / section.snapshot), None
     if section.source == "kubeconfig":
-        path = base / section.kubeconfig if section.kubeconfig else default_kubeconfig()
-        return None, from_kubeconfig(path, context=section.context)
+        paths = [base / section.kubeconfig] if section.kubeconfig else default_kubeconfigs()
+        return None, from_kubeconfig(*paths, context=section.context)
     if section.source == "in-cluster":
         return None, in_cluster()
     return None, None

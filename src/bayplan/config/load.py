@@ -99,7 +99,7 @@ def in_words(message: str) -> str:
 
 def _line_to_add(key: str, info: Any) -> str:
     """The whole line, where only one value is allowed."""
-    values = getattr(info, "values", ())
+    values: tuple[Any, ...] = getattr(info, "values", ())
     return f"; add the line `{key}: {values[0]}`" if len(values) == 1 else ""
 
 

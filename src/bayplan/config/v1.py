@@ -43,6 +43,10 @@ class ClusterSection(Section, frozen=True, kw_only=True):
     """The context in the kubeconfig; its current one where it is left out."""
     snapshot: str = ""
     """A file with the output of ``kubectl get nodes,pods -A -o json``."""
+    qps: Annotated[float, Meta(gt=0)] = 50.0
+    """Requests a second to the API server; binds come at kube-scheduler's own pace and do not count."""
+    burst: Count = 100
+    """How many may go out at once before ``qps`` counts."""
     max_age: Duration = Duration("60s")
     """Not ready when cut off from the API server for longer than this."""
 

@@ -1,10 +1,12 @@
 """What a column holds, in a line: type, unit, range, meaning."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
+from numpy.typing import NDArray
 
 from bayplan.snapshot.columns import FLAGS, LABELS, Column, Label, NodeAnnotation, Values, split_resource
 from bayplan.snapshot.strings import Strings
@@ -22,23 +24,11 @@ _MEANINGS_OF_PODS = {
     "requested": "how many pods are on the node",
     "free": "how many more pods fit: allocatable - requested",
 }
+_READ_AS: dict[type, str] = {float: "a number", int: "a whole number", bool: "true or false"}
 _UNITS = {"cpu": "milli-CPU", "memory": "bytes", "ephemeral-storage": "bytes", "pods": "pods"}
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What the nodes at hand have in a column."""
-
-    values: str = ""
-    """For people."""
-    min: int | float | UnsetType = UNSET
-    max: int | float | UnsetType = UNSET
-    missing: int | UnsetType = UNSET
-    """Nodes without a value."""
-    distinct: int | UnsetType = UNSET
-    """Different values."""
-
-
-class ColumnInfo(msgspec.Struct, frozen=True):
+class ColumnInfo(msgspec.Struct, frozen=True, rename="camel"):
     """One line of ``bayplan columns``."""
 
     column: str
@@ -51,9 +41,13 @@ class ColumnInfo(msgspec.Struct, frozen=True):
     min: int | float | UnsetType = UNSET
     max: int | float | UnsetType = UNSET
     missing: int | UnsetType = UNSET
+    """Nodes without a value, where one can be without."""
     distinct: int | UnsetType = UNSET
+    """Different values."""
     unreadable: dict[str, str] = {}
     """The text of each node where it is there and is not of the type."""
+    read_as: str | UnsetType = UNSET
+    """What the text of a typed column should be, in words."""
 
 
 def describe(nodes: NodeTable, declared: Sequence[Column], *, example: bool = False) -> list[ColumnInfo]:
@@ -76,37 +70,22 @@ def _named(nodes: NodeTable, name: str, *, example: bool) -> ColumnInfo:
 
 
 def _declared(nodes: NodeTable, column: Column, *, example: bool) -> ColumnInfo:
-    unreadable: dict[str, str] = {}
-    title = column.title
-    if isinstance(column, Label | NodeAnnotation):
-        title = _code(column)
-        wrong = set(column.unreadable(nodes.objects))
-        unreadable = {n.name: column.texts(n)[column.key] for n in nodes.objects if n.name in wrong}
-    return _info(title, nodes[column], "", column.meaning, example=example, unreadable=unreadable)
-
-
-def _info(
-    column: str,
-    values: Values,
-    unit: str,
-    meaning: str,
-    *,
-    example: bool,
-    unreadable: dict[str, str] | None = None,
-) -> ColumnInfo:
-    found = Found() if example else _found(values)
-    return ColumnInfo(
-        column,
-        "text" if isinstance(values, Strings) else str(values.dtype),
-        unit,
-        found.values,
-        meaning,
-        found.min,
-        found.max,
-        found.missing,
-        found.distinct,
-        unreadable or {},
+    info = _info(column.title, nodes[column], "", column.meaning, example=example)
+    if not isinstance(column, Label | NodeAnnotation):
+        return info
+    wrong = set(column.unreadable(nodes.objects))
+    return msgspec.structs.replace(
+        info,
+        column=_code(column),
+        unreadable={n.name: column.texts(n)[column.key] for n in nodes.objects if n.name in wrong},
+        read_as=_READ_AS.get(column.type, "text"),
     )
+
+
+def _info(column: str, values: Values, unit: str, meaning: str, *, example: bool) -> ColumnInfo:
+    kind = "text" if isinstance(values, Strings) else str(values.dtype)
+    info = ColumnInfo(column, kind, unit, "", meaning)
+    return info if example else msgspec.structs.replace(info, **_found(values))
 
 
 def _code(column: Label | NodeAnnotation) -> str:
@@ -117,30 +96,35 @@ def _code(column: Label | NodeAnnotation) -> str:
     return f"{column.kind}({key}{options})"
 
 
-def _found(values: Values) -> Found:
+def _found(values: Values) -> dict[str, Any]:
+    """The fields of `ColumnInfo` that tell what the nodes have."""
     if isinstance(values, Strings):
         return _texts(values)
     if values.dtype == np.bool_:
-        return Found(f"true on {int(values.sum())} of {len(values)}")
-    there = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-    missing = len(values) - there.size if values.dtype.kind == "f" else UNSET
+        return {"values": f"true on {int(values.sum())} of {len(values)}"}
+    if values.dtype.kind != "f":
+        return _numbers(values)
+    missing = int(np.isnan(values).sum())
+    found = _numbers(values[~np.isnan(values)])
+    return found | {"missing": missing, "values": found["values"] + _without(missing, found["distinct"])}
+
+
+def _numbers(there: NDArray[Any]) -> dict[str, Any]:
     if not there.size:
-        return Found("no node has it", missing=missing)
+        return {"values": "no node has it", "distinct": 0}
     low, high = there.min().item(), there.max().item()
     shown = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    return Found(shown + _without(missing or 0), low, high, missing, len(np.unique(there)))
+    return {"values": shown, "min": low, "max": high, "distinct": len(np.unique(there))}
 
 
-def _texts(values: Strings) -> Found:
-    # A table of some rows may know values that none of them has.
-    different = sorted({values.values[code] for code in set(values.codes[values.present].tolist())})
+def _texts(values: Strings) -> dict[str, Any]:
+    # A column of some rows may know values that none of them has.
+    known = sorted(values.values[code] for code in np.unique(values.codes[values.present]).tolist())
     missing = int((~values.present).sum())
-    if not different:
-        return Found("no node has it", missing=missing, distinct=0)
-    more = f", … {len(different)} in all" if len(different) > 4 else ""
-    shown = f"{', '.join(different[:4])}{more}{_without(missing)}"
-    return Found(shown, missing=missing, distinct=len(different))
+    more = f", … {len(known)} in all" if len(known) > 4 else ""
+    shown = f"{', '.join(known[:4])}{more}{_without(missing, len(known))}" if known else "no node has it"
+    return {"values": shown, "missing": missing, "distinct": len(known)}
 
 
-def _without(missing: int) -> str:
-    return f" ({missing} node{'' if missing == 1 else 's'} without)" if missing else ""
+def _without(missing: int, distinct: int) -> str:
+    return f" ({missing} node{'' if missing == 1 else 's'} without)" if missing and distinct else ""

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 _LASTING_SECONDS = (300.0, 600.0)
 _BACKOFF_SECONDS = (0.2, 10.0)
+# A server that has forgotten the past opens a watch all the same, and says so a moment later.
+_PROOF_SECONDS = 1.0
 
 
 class Listed(Protocol):
@@ -81,6 +83,7 @@ class Informer(Generic[T]):
         self._consistent = False
         self._streams = True
         self._failures = 0
+        self._proof: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """List and watch for ever; nothing that the API server does ends it."""
@@ -128,11 +131,12 @@ class Informer(Generic[T]):
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         gathered: list[T] | None = [] if initial else None
         lasting = self._dice.uniform(*_LASTING_SECONDS)
-        # On a quiet cluster the first event may be a minute away: an open watch is as good as news.
-        opened = None if initial else self._mark_open
+        opened = None if initial else self._await_proof
         async for event in watch(
             self._client, self._path, params=params, lasting_seconds=lasting, opened=opened
         ):
+            if not initial:
+                self._mark_open()
             if event.type == "BOOKMARK":
                 seen, ended = bookmark(event)
                 if gathered is not None and ended:
@@ -187,10 +191,21 @@ class Informer(Generic[T]):
         self._failures += 1
         return min(high, low * 2.0 ** min(self._failures, 10)) * self._dice.uniform(0.5, 1.0)
 
+    def _await_proof(self) -> None:
+        """On a quiet cluster the first event may be a minute away: a moment's silence will do."""
+        self._drop_proof()
+        self._proof = asyncio.get_running_loop().call_later(_PROOF_SECONDS, self._mark_open)
+
+    def _drop_proof(self) -> None:
+        if self._proof is not None:
+            self._proof.cancel()
+
     def _mark_open(self) -> None:
+        self._drop_proof()
         self.broken_since = None
         self.last_error = ""
 
     def _mark_broken(self) -> None:
+        self._drop_proof()
         if self.broken_since is None:
             self.broken_since = time.monotonic()

@@ -68,7 +68,7 @@ class Ledger:
         going = self._unsettled.get(pod.uid)
         if going == node:
             # It is assumed there already; asking again can only bring the answer nearer.
-            return await self._send(pod, node)
+            return await self._send(pod, node, unsure=True)
         if going is not None:
             raise BindRefused(f"pod {pod.key} may yet be bound to {going}: the API server has not said")
         if pod.node_name == node:
@@ -101,7 +101,7 @@ class Ledger:
                 raise BindRefused(refusal)
             self._cache.assume(pod, node, annotations)
 
-    async def _send(self, pod: Pod, node: str) -> None:
+    async def _send(self, pod: Pod, node: str, *, unsure: bool = False) -> None:
         await bind_pod(
             self._client,
             namespace=pod.namespace,
@@ -109,6 +109,7 @@ class Ledger:
             uid=pod.uid,
             node=node,
             annotations=self._cache.assumed_annotations(pod),
+            unsure=unsure,
             timeout_seconds=self._timeout_seconds,
         )
 
@@ -138,7 +139,7 @@ class Ledger:
             await asyncio.sleep(pause)
             pause = min(longest, pause * 2)
             try:
-                await self._send(pod, node)
+                await self._send(pod, node, unsure=True)
                 log.info("pod %s is bound to %s after all", pod.key, node)
                 break
             except BindUnknown as error:

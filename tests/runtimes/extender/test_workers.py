@@ -51,7 +51,7 @@ async def test_probes_are_answered_within_a_second_while_a_policy_overruns(
                 probes += 1
         answers = await asyncio.gather(*asked)
 
-    assert all("took too long" in answer.json["Error"] for answer in answers)
+    assert all("still running after" in answer.json["Error"] for answer in answers)
     assert probes >= 3
     assert worst < 1
 
@@ -72,7 +72,7 @@ async def test_an_overrun_is_answered_for_by_the_failure_policy(
 
     if failure_policy == "Fail":
         assert answer.json["NodeNames"] is None
-        assert "policy obedient took too long" in answer.json["Error"]
+        assert "policy 'obedient' failed: obedient.py:" in answer.json["Error"]
     else:
         assert (answer.json["NodeNames"], answer.json["Error"]) == (NODES, "")
     assert [line["Score"] for line in scores.json] == [0, 0, 0]
@@ -95,7 +95,7 @@ async def test_stuck_threads_are_replaced_so_that_others_are_served(tmp_path: Pa
     async with hasty(tmp_path, stuckThreads=20) as server:
         blocked = [ask(server, "filter", names_request(NODES, pod=BLOCK)) for _ in range(6)]
         for answer in await asyncio.gather(*blocked):
-            assert "took too long" in answer.json["Error"]
+            assert "still running after" in answer.json["Error"]
 
         start = time.monotonic()
         for _ in range(10):
@@ -120,7 +120,7 @@ async def test_liveness_fails_after_several_stuck_threads_and_names_the_policy(t
     assert livez.status == 503
     assert "2 policy threads are stuck, in obedient.py" in livez.body.decode()
     # It is not called again: that would only lose another thread.
-    assert "took too long" in given_up.json["Error"]
+    assert "still running after" in given_up.json["Error"]
     assert took < 0.3
 
 

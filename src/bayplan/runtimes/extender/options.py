@@ -32,6 +32,8 @@ def options_from(
         snapshot_file=config.cluster.snapshot if snapshot else "",
         connection=connection,
         max_age_seconds=config.cluster.max_age.seconds,
+        qps=config.cluster.qps,
+        burst=config.cluster.burst,
         tls=_tls_files(extender.tls, base) if extender.tls else None,
         tls_reload_seconds=extender.tls.reload.seconds if extender.tls else 0.0,
         limits=_limits(extender.limits),

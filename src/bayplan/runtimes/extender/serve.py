@@ -53,6 +53,8 @@ class Options:
     """Where the snapshot is from, for people."""
     connection: Connection | None = None
     max_age_seconds: float = 60.0
+    qps: float = 50.0
+    burst: int = 100
     binder: Binder | None = None
     tls: TlsFiles | None = None
     tls_reload_seconds: float = 5.0
@@ -156,7 +158,8 @@ class Server:
             tasks: list[asyncio.Task[None]] = []
             stack.push_async_callback(_cancel, tasks)
             if options.connection is not None:
-                client = await stack.enter_async_context(ApiClient(options.connection))
+                api = ApiClient(options.connection, qps=options.qps, burst=options.burst)
+                client = await stack.enter_async_context(api)
                 live = LiveView(client, max_age_seconds=options.max_age_seconds)
                 self.view = self.app.view = live
                 tasks.append(asyncio.create_task(live.run()))
