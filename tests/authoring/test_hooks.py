@@ -185,8 +185,12 @@ def test_a_class_has_the_hooks_that_it_inherits_first() -> None:
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        pytest.param("filtr", "module 'bayplan' has no attribute 'filtr'; did you mean 'filter'?", id="a hook"),
-        pytest.param("Lable", "module 'bayplan' has no attribute 'Lable'; did you mean 'Label'?", id="a class"),
+        pytest.param(
+            "filtr", "module 'bayplan' has no attribute 'filtr'; did you mean 'filter'?", id="a hook"
+        ),
+        pytest.param(
+            "Lable", "module 'bayplan' has no attribute 'Lable'; did you mean 'Label'?", id="a class"
+        ),
         pytest.param("xyz", "module 'bayplan' has no attribute 'xyz'", id="far from any"),
         pytest.param("_filter", "module 'bayplan' has no attribute '_filter'", id="a private name"),
     ],

@@ -463,3 +463,26 @@ def test_a_decorated_function_is_loaded_with_its_node(tmp_path: Path) -> None:
     use = write(tmp_path, RULE)
 
     assert run_policy(use, make_pod(), make_cluster([make_node("a"), "b"])).refused == {"a": "no", "b": "no"}
+
+
+@pytest.mark.parametrize("use", [".", "..", "./", "rules", "rules/"])
+def test_a_directory_is_no_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str) -> None:
+    inside = tmp_path / "here"
+    (inside / "rules").mkdir(parents=True)
+    monkeypatch.chdir(inside)
+
+    with pytest.raises(PolicyError, match=r"is a directory; give a file, such as policy\.py$"):
+        load(use)
+
+
+def test_the_policy_in_a_directory_is_suggested(tmp_path: Path) -> None:
+    use = write(tmp_path, RULE)
+
+    with pytest.raises(PolicyError, match=f"^{tmp_path} is a directory; give a file, such as {use}$"):
+        load(str(tmp_path))
+
+
+@pytest.mark.parametrize("use", ["bayplan.yaml", "some/where.yml"])
+def test_a_configuration_is_no_policy(use: str) -> None:
+    with pytest.raises(PolicyError, match=f"^{use} is not a policy; did you mean --config {use}\\?$"):
+        load(use)

@@ -1,14 +1,21 @@
 """The command line: instant help, errors a person can act on, exit codes 0, 1 and 2."""
 
 import json
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
+from bayplan.cli import render, showroom
 from bayplan.cli.main import commands
+from bayplan.demo.caller import Placement
+from bayplan.testing import make_cluster, make_node, make_pod
 
 COMMANDS = ["demo", "init", "check", "serve", "columns"]
 BAYPLAN = Path(sys.executable).parent / "bayplan"
@@ -95,7 +102,7 @@ def test_init_then_check_then_pytest_works(tmp_path: Path) -> None:
     )
 
     assert checked.exit_code == 0, checked.output
-    assert "ok: 1 policies, every hook ran on 0, 1 and 3 nodes" in checked.output
+    assert "ok: 1 policy, every hook ran on 0, 1 and 3 nodes" in checked.output
     assert tested.returncode == 0, tested.stdout
     assert "2 passed" in tested.stdout
 
@@ -129,7 +136,7 @@ def test_init_keeps_what_is_there_unless_forced(tmp_path: Path) -> None:
         ),
         pytest.param(
             "policies:\n- use: policy.py\nextender:\n  tls: {certFile: a}\n",
-            "bayplan.yaml:6: extender.tls: object missing required field `keyFile`",
+            "bayplan.yaml:6: extender.tls: `keyFile` is missing",
             id="half of TLS",
         ),
         pytest.param("policies: []\n", "no policies: give a file", id="no policies"),
@@ -156,6 +163,21 @@ def test_check_names_file_line_and_suggestion_and_exits_with_1(tmp_path: Path, t
         pytest.param("def f(:\n", "policy.py:3: ", id="no Python"),
         pytest.param(
             "@bayplan.filter\nasync def f(pod, node): ...\n", "policy.py:3 f: a hook is a plain", id="async"
+        ),
+        pytest.param(
+            '@bayplan.score(best="lowest")\ndef f(pod, node): ...\n',
+            'policy.py:3 f: score: best must be "high" or "low", not \'lowest\'',
+            id="an option that does not exist",
+        ),
+        pytest.param(
+            "@bayplan.filtr\ndef f(pod, node): ...\n",
+            "policy.py:3: AttributeError: module 'bayplan' has no attribute 'filtr'; did you mean 'filter'?",
+            id="a hook that does not exist",
+        ),
+        pytest.param(
+            "@bayplan.filter\ndef f(pod, node):\n    return node.label\n",
+            "policy.py:5 f: AttributeError: 'Node' object has no attribute 'label'; did you mean 'labels'?",
+            id="an attribute that does not exist",
         ),
         pytest.param("import nonsense_\n", "policy.py:3: ModuleNotFoundError", id="an import that fails"),
     ],
@@ -247,7 +269,19 @@ def test_columns_of_a_snapshot_show_what_is_there(tmp_path: Path) -> None:
             ["serve", "POLICY", "--tls-cert", "c"], "both --tls-cert and --tls-key", id="half of TLS"
         ),
         pytest.param(
+            ["serve", "POLICY", "--listen", "127.0.0.1:70000"],
+            "'127.0.0.1:70000': there is no port above 65535",
+            id="no port",
+        ),
+        pytest.param(
             ["serve", "POLICY", "--tls-cert", "c", "--tls-key", "k"], "certificate", id="no certificate"
+        ),
+        pytest.param(
+            ["serve", "POLICY", "--tls-cert", "policy.py", "--tls-key", "k"], "Error: key ", id="no key"
+        ),
+        pytest.param(["serve", "."], ". is a directory; give a file, such as policy.py", id="a directory"),
+        pytest.param(
+            ["serve", "bayplan.yaml"], "did you mean --config bayplan.yaml?", id="a configuration as a policy"
         ),
         pytest.param(["serve", "POLICY", "--kubeconfig", "k"], "kubeconfig", id="no kubeconfig"),
         pytest.param(["serve", "POLICY", "--snapshot", "s"], "No such file", id="no snapshot"),
@@ -293,3 +327,83 @@ def test_a_reader_that_has_seen_enough_is_no_error(form: str) -> None:
 
     assert columns.wait(30) == 0
     assert said == b""
+
+
+def snapshot_of(folder: Path, *nodes: dict[str, Any]) -> Path:
+    items = [{"kind": "Node", "metadata": {"name": f"node-{n}"}, **node} for n, node in enumerate(nodes)]
+    return written(folder / "cluster.json", json.dumps({"kind": "List", "items": items}))
+
+
+def test_a_quantity_that_is_none_is_said_in_one_line(tmp_path: Path) -> None:
+    snapshot = snapshot_of(tmp_path, {"status": {"allocatable": {"cpu": "lots"}}})
+
+    result = run("columns", "--snapshot", snapshot)
+
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: node node-0: status.allocatable.cpu: 'lots' is not a quantity")
+    assert len(result.output.splitlines()) == 1
+
+
+def test_a_label_that_cannot_be_read_is_shown_with_its_value(tmp_path: Path) -> None:
+    labels = [{"watts": "300"}, {"watts": "450W"}]
+    snapshot = snapshot_of(
+        tmp_path, *({"metadata": {"name": f"n{n}", "labels": of}} for n, of in enumerate(labels))
+    )
+    use = policy(tmp_path, "WATTS = bayplan.Label('watts', float)\n\n@bayplan.filter\ndef f(node): ...\n")
+
+    result = run("columns", use, "--snapshot", snapshot)
+
+    assert "warning Label(\"watts\", float): '450W' on n1 cannot be read as a number" in result.output
+
+
+KEY = "a-rather-long-prefix.example.com/watts-that-are-free"
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 140, 200])
+def test_names_of_columns_are_whole_at_any_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    code = f"WATTS = bayplan.Label('{KEY}', float)\n\n@bayplan.filter\ndef f(node): ...\n"
+    rows = json.loads(run("columns", policy(tmp_path, code), "-o", "json").output)
+    monkeypatch.setattr(render, "console", lambda: Console(width=width, force_terminal=True))
+
+    shown = run("columns", policy(tmp_path, code)).output
+
+    assert f'Label("{KEY}", float)' in shown
+    assert [row["column"] for row in rows if row["column"] not in shown] == []
+
+
+def test_the_summary_of_each_command_is_whole() -> None:
+    listed = run("--help").output
+
+    assert "..." not in listed.partition("Commands:")[2].partition("Start here:")[0]
+
+
+def test_the_demo_shows_whole_words_and_lines_to_copy() -> None:
+    shown = CliRunner().invoke(commands, ["demo", "--once", "--pods", "120"], color=True)
+
+    assert shown.exit_code == 0
+    assert "nodes  reason" in shown.output
+    assert "Insufficient cpu (kube-scheduler's own judgement)" in shown.output
+    assert "its event would say:" in shown.output
+
+
+def test_the_demo_quotes_what_a_shell_would_expand(capsys: pytest.CaptureFixture[str]) -> None:
+    stage = showroom._Stage(Console(width=200), 1)
+
+    stage._try_it(make_cluster([make_node("a"), make_node("memory-1")]), "http://127.0.0.1:8889")
+
+    assert "  curl -s 'http://127.0.0.1:8889/readyz?verbose'\n" in capsys.readouterr().out
+
+
+def test_digits_in_names_are_not_coloured(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = make_cluster([make_node("node-1")])
+    stage = showroom._Stage(Console(width=200, force_terminal=True, color_system="standard"), 1)
+    stage.started("http://127.0.0.1:8888", cluster)
+    pod = make_pod("web-1", labels={"app": "web"})
+    stage.placed(Placement(pod, "", 1, 0, 0, Counter({"no free GPU 0": 1})))
+    stage.finished(cluster, "", serving=False)
+
+    after_the_bar = capsys.readouterr().out.partition("Where pods went")[2]
+    assert "web-1\x1b[0m waits; its event" in after_the_bar
+    assert set(re.findall(r"\x1b\[[0-9;]*m", after_the_bar)) <= {"\x1b[0m", "\x1b[1m", "\x1b[3m"}

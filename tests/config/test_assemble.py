@@ -93,7 +93,9 @@ def test_policies_keep_their_order_and_their_settings(folder: Path) -> None:
             "- use: two.py\n  name: x\n", "two.py has 2 policies; name one, such as", id="one name for two"
         ),
         pytest.param("- use: two.py:First\n  args: {a: 1}\n", "First takes no args", id="args for nobody"),
-        pytest.param("- use: other.yaml\n", "other.yaml is not a policy; want a Python file", id="a YAML file"),
+        pytest.param(
+            "- use: other.yaml\n", "other.yaml is not a policy; want a Python file", id="a YAML file"
+        ),
         pytest.param("- use: .\n", "is a directory; give a file, such as", id="a directory"),
         pytest.param("- use: no_such_module\n", "a file (policy.py)", id="no such module"),
         pytest.param(

@@ -124,9 +124,7 @@ def test_addresses(text: str, wanted: tuple[str, int]) -> None:
     assert address(text, key="extender.listen") == wanted
 
 
-@pytest.mark.parametrize(
-    "text", ["", "8888", "localhost", "localhost:", "localhost:http", "a:-1"]
-)
+@pytest.mark.parametrize("text", ["", "8888", "localhost", "localhost:", "localhost:http", "a:-1"])
 def test_what_is_no_address_is_named_with_its_key(text: str) -> None:
     with pytest.raises(
         ConfigError, match=r"extender\.listen: .* is not HOST:PORT, such as 127\.0\.0\.1:8888"

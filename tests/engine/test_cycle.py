@@ -249,7 +249,8 @@ def test_answers_that_cannot_be_used_are_failures(answer: Any, summary: str) -> 
 
     decision = filtered(policy(odd, name="odd"))
 
-    assert decision.error.startswith(f"{summary}: test_cycle.py:")
+    assert decision.error.startswith("policy 'odd' failed: test_cycle.py:")
+    assert [o.failure.summary for o in decision.failures if o.failure] == [summary]
 
 
 def test_a_failing_score_with_ignore_leaves_it_to_the_others() -> None:

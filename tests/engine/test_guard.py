@@ -127,7 +127,9 @@ class Shy:
 @pytest.mark.parametrize(
     ("thing", "attribute", "said"),
     [
-        pytest.param(make_node("a"), "label", "'Node' object has no attribute 'label'; did you mean 'labels'?"),
+        pytest.param(
+            make_node("a"), "label", "'Node' object has no attribute 'label'; did you mean 'labels'?"
+        ),
         pytest.param(make_pod("a"), "namespce", "'namespce'; did you mean 'namespace'?"),
         pytest.param(make_node("a"), "gizmo", "'Node' object has no attribute 'gizmo'"),
         pytest.param(bayplan, "filtr", "'filtr'; did you mean 'filter'?"),

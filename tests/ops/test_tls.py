@@ -202,7 +202,6 @@ async def test_a_broken_file_keeps_the_old_ones_and_says_so(
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        pytest.param(lambda pair: pair.cert.unlink(), "No such file", id="no certificate"),
         pytest.param(lambda pair: pair.key.write_text("x"), "tls.key", id="no key in the file"),
         pytest.param(lambda pair: encrypt(pair.key), "tls.key", id="an encrypted key, and nobody to ask"),
     ],
@@ -215,6 +214,16 @@ def test_certificates_that_cannot_be_used_are_an_error_with_their_names(
     with pytest.raises(TlsError, match=r"certificate .*tls.crt with key .*tls.key") as caught:
         TlsFiles(pair.cert, pair.key).context()
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["certificate", "key"])
+def test_of_two_files_the_one_that_is_missing_is_named(pair: KeyPair, missing: str) -> None:
+    file = pair.cert if missing == "certificate" else pair.key
+    file.unlink()
+
+    with pytest.raises(TlsError) as caught:
+        TlsFiles(pair.cert, pair.key).context()
+    assert str(caught.value) == f"{missing} {file}: No such file or directory"
 
 
 def test_a_client_ca_that_cannot_be_read_is_named(pair: KeyPair, tmp_path: Path) -> None:

@@ -105,12 +105,13 @@ def test_a_column_is_computed_once() -> None:
         pytest.param("cpu", "no column 'cpu'", id="a resource without an aspect"),
     ],
 )
-def test_an_unknown_column_is_an_error_with_a_suggestion(name: str, complaint: str) -> None:
+@pytest.mark.parametrize("nodes", [NODES, REQUEST_ONLY], ids=["pods known", "pods unknown"])
+def test_an_unknown_column_is_an_error_with_a_suggestion(nodes: NodeTable, name: str, complaint: str) -> None:
     with pytest.raises(UnknownColumn) as caught:
-        NODES[name]
+        nodes[name]
 
     assert str(caught.value).startswith(complaint)
-    assert name not in NODES
+    assert name not in nodes
 
 
 def test_rows_are_found_by_name_or_number() -> None:

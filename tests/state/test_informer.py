@@ -15,6 +15,7 @@ from bayplan.client.rest import NODES, ApiClient
 from bayplan.kube.node import NodeObject
 from bayplan.state import informer as informer_module
 from bayplan.state.informer import Informer
+from bayplan.state.view import LiveView
 
 Reply = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -103,14 +104,27 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.asynccontextmanager
-async def informed(*script: Reply) -> AsyncIterator[tuple[Informer[NodeObject], Copy, ApiServer]]:
-    api, copy = ApiServer(list(script)), Copy()
+async def api_server(*script: Reply, for_ever: bool = False) -> AsyncIterator[tuple[ApiClient, ApiServer]]:
+    """A server that follows the script, then stays silent or says its last line ``for_ever``."""
+    api = ApiServer(list(script))
+    if for_ever:
+        api.script.pop()
     runner = web.ServerRunner(web.Server(api.handle), shutdown_timeout=0.05)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     host, port = runner.addresses[0][:2]
-    async with ApiClient(Connection(f"http://{host}:{port}", None)) as client:
+    try:
+        async with ApiClient(Connection(f"http://{host}:{port}", None)) as client:
+            yield client, api
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def informed(*script: Reply) -> AsyncIterator[tuple[Informer[NodeObject], Copy, ApiServer]]:
+    copy = Copy()
+    async with api_server(*script) as (client, api):
         informer = Informer(client, NODES, copy, dice=random.Random(1))
         task = asyncio.create_task(informer.run())
         try:
@@ -118,7 +132,6 @@ async def informed(*script: Reply) -> AsyncIterator[tuple[Informer[NodeObject], 
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await runner.cleanup()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -241,3 +254,29 @@ async def test_age_counts_from_when_the_watch_broke() -> None:
 
         assert informer.synced.is_set()
         assert informer.age_seconds > 0
+
+
+async def test_the_last_error_is_kept_until_a_list_succeeds() -> None:
+    refused = saying(403, {"message": "nodes is forbidden"})
+
+    async with informed(*[refused] * 3, streaming(initial(["a"], 5), stay=True)) as (informer, copy, _):
+        await until(lambda: informer.last_error != "")
+        assert "/api/v1/nodes" in informer.last_error
+        assert "403: nodes is forbidden" in informer.last_error
+
+        await until(lambda: copy.names == {"a"})
+        assert informer.last_error == ""
+
+
+async def test_a_view_that_is_not_listed_says_why() -> None:
+    async with api_server(saying(403, {"message": "nodes is forbidden"}), for_ever=True) as (client, _):
+        view = LiveView(client, max_age_seconds=60)
+        assert view.problem() == "the cluster is not listed yet"
+        task = asyncio.create_task(view.run())
+        try:
+            await until(lambda: "403" in view.problem())
+            assert view.problem().startswith("the cluster is not listed yet: ")
+            assert "/api/v1/nodes: the API server said 403: nodes is forbidden" in view.problem()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

@@ -217,6 +217,37 @@ async def test_an_unbound_read_back_proves_nothing_while_a_try_may_be_on_its_way
     await ledger.close()
 
 
+@pytest.mark.parametrize(
+    ("news", "refusal", "places"),
+    [
+        pytest.param(None, "is gone", [0, 0], id="it was deleted"),
+        pytest.param(make_pod("p", uid="new"), "another one now", [0, 0], id="it was made anew"),
+        pytest.param(make_pod("p", uid="old", node="b"), "already bound to b", [0, 1], id="others bound it"),
+    ],
+)
+async def test_news_of_the_pod_while_policies_have_their_say_are_heeded(
+    news: Pod | None, refusal: str, places: list[int]
+) -> None:
+    pod = make_pod("p", uid="old")
+    cache, api = make_cache(pod), Api()
+
+    async def news_come_in(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        await asyncio.sleep(0)
+        cache.drop_pod(pod.key)
+        if news is not None:
+            cache.put_pod(news)
+        return "", {}
+
+    ledger = Ledger(cache, api, commit=news_come_in, timeout_seconds=1.0)  # type: ignore[arg-type]
+
+    assert refusal in await bind(ledger, pod, "a")
+
+    assert api.posts == []
+    assert cache.assumed_count == 0
+    assert counts(cache) == places
+    assert cache.pod(pod.key) == news
+
+
 async def test_asked_twice_at_once_it_is_bound_once() -> None:
     pod = make_pod("p")
     cache, api = make_cache(pod), Api()

@@ -14,11 +14,13 @@ def explained() -> Iterator[None]:
     from bayplan.config.load import ConfigError
     from bayplan.kube.quantity import QuantityError
     from bayplan.ops.tls import TlsError
+    from bayplan.runtimes.extender.ask import AskError
     from bayplan.runtimes.extender.serve import ListenError
     from bayplan.snapshot.files import SnapshotError
 
     ours = (
         ApiError,
+        AskError,
         ConfigError,
         ConnectError,
         ListenError,

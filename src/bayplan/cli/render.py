@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bayplan.authoring.hooks import HookSpec
     from bayplan.config.check import Report
     from bayplan.snapshot.describe import ColumnInfo
+    from bayplan.state.verify import Verification
 
 # What type, unit, values and a meaning of a few words take; with less, a table is hard to read.
 _BESIDE_A_COLUMN = 75
@@ -50,7 +51,7 @@ def show_check(report: "Report", *, output: str) -> None:
             called = _called(spec)
             table.add_row(policy.name, hook.name, spec.kind, called, spec.where)
     out = console()
-    out.print(table)
+    out.print(table, highlight=False)
     for problem in report.problems:
         out.print(f"[red]problem[/red] {_escaped(problem)}", highlight=False)
     if not report.problems:
@@ -112,6 +113,18 @@ def _unreadable(row: "ColumnInfo") -> str:
     some = [f"{text!r} on {node}" for node, text in list(row.unreadable.items())[:5]]
     more = f" and {len(row.unreadable) - len(some)} more" if len(row.unreadable) > len(some) else ""
     return f"{row.column}: {', '.join(some)}{more} cannot be read as {row.read_as}"
+
+
+def show_verification(found: "Verification", *, output: str) -> None:
+    """What differs, line by line, or that nothing does."""
+    if output == "json":
+        _print_json(found)
+        return
+    out = console()
+    for line in found.drift:
+        out.print(f"[red]drift[/red] {_escaped(line)}", highlight=False)
+    word = "[green]ok[/green]: the view is true" if not found.drift else f"{len(found.drift)} differences"
+    out.print(f"{word}; {found.nodes} nodes, {found.pods} pods, {found.seconds:.2f} s", highlight=False)
 
 
 def _print_json(data: object) -> None:

@@ -142,7 +142,7 @@ class _Stage:
         names = cluster.nodes.names
         body = _TRY.format(a=names[0], b=next(name for name in names if name.startswith("memory")))
         out = self._out
-        out.print("\nStill serving. Try it (Ctrl-C ends):")
+        out.print("\nStill serving. Try it (Ctrl-C ends):", highlight=False)
         out.print(f"  curl -s {self._url}/filter -d '{body}'", highlight=False, soft_wrap=True, markup=False)
         out.print(f"  curl -s '{ops_url}/readyz?verbose'", highlight=False, soft_wrap=True, markup=False)
         out.print(f"  curl -s {ops_url}/metrics", highlight=False, soft_wrap=True, markup=False)

@@ -8,7 +8,7 @@ import msgspec
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.load import load
 from bayplan.authoring.registry import Policy
-from bayplan.config.load import ConfigError, explain
+from bayplan.config.load import ConfigError, explain, in_words
 from bayplan.config.v1 import BayplanConfiguration, PolicyEntry
 from bayplan.kube.yaml import Document
 
@@ -37,7 +37,7 @@ def from_files(uses: Sequence[str]) -> list[Policy]:
                 _add(policies, [definition.make()])
             except msgspec.ValidationError as error:
                 raise PolicyError(
-                    f"{use}: {definition.name} needs arguments: {error}; give them in a file, --config"
+                    f"{use}: {definition.name} needs arguments: {in_words(str(error))}; give them in a file, --config"
                 ) from error
     return policies
 

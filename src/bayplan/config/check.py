@@ -23,7 +23,10 @@ def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]
     """The policies and what their dry run found; `ConfigError` for what can never work."""
     loaded = load_all(files, flags)
     if not loaded.policies:
-        raise ConfigError("no policies: give a file (bayplan serve policy.py) or --config with `policies:`")
+        where = f"{flags.config}: " if flags.config else ""
+        raise ConfigError(
+            f"{where}no policies: name a file, such as policy.py, or `policies:` in a --config file"
+        )
     pods_known = loaded.config.cluster.source != "request"
     problems = rehearse(loaded.policies, pods_known=pods_known)
     if not pods_known:

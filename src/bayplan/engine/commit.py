@@ -69,7 +69,9 @@ def _allocate(policies: Sequence[Policy], here: Question, node: str, attempt: At
             if failure is not None:
                 failures.append(failure)
                 if policy.failure_policy == "Fail":
-                    return Commitment(f"{failure.summary}: {failure.text}", failures=tuple(failures))
+                    return Commitment(
+                        f"policy {policy.name!r} failed: {failure.text}", failures=tuple(failures)
+                    )
             elif isinstance(given, Reason):
                 return Commitment(_just_now(node, given), failures=tuple(failures))
             elif given is not None:

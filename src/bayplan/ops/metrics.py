@@ -95,6 +95,19 @@ class Metrics:
             "bayplan_view_pods", "Unfinished pods in the server's view.", registry=self.registry
         )
         self.view_age = Gauge("bayplan_view_age_seconds", "Age of the server's view.", registry=self.registry)
+        self.drift = Gauge(
+            "bayplan_view_drift",
+            "Differences between the view and a fresh list, at the last look; there must be none.",
+            registry=self.registry,
+        )
+        self.assumed = Gauge(
+            "bayplan_assumed_pods",
+            "Pods that are bound, or being bound, and not yet confirmed by the watch.",
+            registry=self.registry,
+        )
+        self.unsettled = Gauge(
+            "bayplan_unsettled_binds", "Binds whose outcome is not known yet.", registry=self.registry
+        )
         self._reasons: set[tuple[str, str]] = set()
 
     def decided(self, verb: str, decision: Decision, *, observe: bool) -> None:

@@ -43,6 +43,11 @@ class Ledger:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
+    def assumed_count(self) -> int:
+        """Pods that count on a node before the watch has told of it."""
+        return self._cache.assumed_count
+
+    @property
     def unsettled_count(self) -> int:
         """Binds whose outcome is not known yet."""
         return len(self._unsettled)
@@ -95,11 +100,20 @@ class Ledger:
         if self._commit is None:
             self._cache.assume(pod, node)
             return
+        known = self._cache.pod(pod.key) is not None
         async with self._committing:
             refusal, annotations = await self._commit(pod, node, self._cache.snapshot())
             if refusal:
                 raise BindRefused(refusal)
-            self._cache.assume(pod, node, annotations)
+            # The watch went on meanwhile, and what it said must not be undone by the pod of before.
+            now = self._cache.pod(pod.key)
+            if now is None and known:
+                raise BindRefused(f"pod {pod.key} is gone")
+            if now is not None and now.uid != pod.uid:
+                raise BindRefused(_another(now, pod.uid))
+            if now is not None and now.node_name not in ("", node):
+                raise BindRefused(f"pod {pod.key} is already bound to {now.node_name}")
+            self._cache.assume(now or pod, node, annotations)
 
     async def _send(self, pod: Pod, node: str, *, unsure: bool = False) -> None:
         await bind_pod(
@@ -122,7 +136,7 @@ class Ledger:
             except (ApiError, ConnectError) as error:
                 raise BindRefused(str(error)) from error
         if pod.uid != uid:
-            raise BindRefused(f"pod {namespace}/{name} is another one now: UID {pod.uid}, asked for {uid}")
+            raise BindRefused(_another(pod, uid))
         return pod
 
     def _roll_forward(self, pod: Pod, node: str) -> None:
@@ -149,3 +163,7 @@ class Ledger:
                 self._cache.forget(pod)
                 break
         self._unsettled.pop(pod.uid, None)
+
+
+def _another(pod: Pod, uid: str) -> str:
+    return f"pod {pod.key} is another one now: UID {pod.uid}, asked for {uid}"

@@ -294,17 +294,19 @@ def test_observe_and_json_logs_are_flags(tmp_path: Path) -> None:
     assert any("would refuse 1 of 3 nodes (1 no)" in line["message"] for line in lines)
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flag", "other"), [("--listen", "--ops-listen"), ("--ops-listen", "--listen")])
+def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path, flag: str, other: str) -> None:
     with served(tmp_path / "first") as server:
         policy, taken = tmp_path / "first" / "obedient.py", f"127.0.0.1:{server.port}"
         second = Child(
             "second",
-            [BAYPLAN, "serve", policy, "--listen", taken, "--ops-listen", f"127.0.0.1:{free_port()}"],
+            [BAYPLAN, "serve", policy, flag, taken, other, f"127.0.0.1:{free_port()}"],
             log=tmp_path / "log",
         )
 
         assert second.wait_ended() == 1
-        assert f"Error: cannot listen on {taken}: Address already in use" in second.log()
+        said = f"Error: cannot listen on {taken}: Address already in use; is another `bayplan` running?"
+        assert f"{said} choose another address with {flag}\n" in second.log()
         assert "Traceback" not in second.log()
 
 

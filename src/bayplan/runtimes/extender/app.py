@@ -7,12 +7,13 @@ header ``Bayplan-Error``.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
 from aiohttp import web
 
+from bayplan.client.errors import ApiError, ConnectError
 from bayplan.kube.yaml import suggest
 from bayplan.ops.health import Health
 from bayplan.ops.logs import Sparingly
@@ -23,6 +24,7 @@ from bayplan.runtimes.extender.limits import BodyError, BodyReader, Limits
 from bayplan.runtimes.extender.verbs import Answer, Verbs
 from bayplan.runtimes.extender.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.verify import Verification
 from bayplan.state.view import View
 from bayplan.wire import v1
 from bayplan.wire.codec import WireError, encode
@@ -200,10 +202,18 @@ class ExtenderApp:
 class OpsApp:
     """Health and metrics, on a port of their own."""
 
-    def __init__(self, health: Health, metrics: Metrics, *, refresh: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        health: Health,
+        metrics: Metrics,
+        *,
+        refresh: Callable[[], None],
+        verify: Callable[[], Awaitable[Verification]] | None = None,
+    ) -> None:
         self._health = health
         self._metrics = metrics
         self._refresh = refresh
+        self._verify = verify
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, whatever it is."""
@@ -216,7 +226,18 @@ class OpsApp:
         if name == "metrics":
             self._refresh()
             return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
-        return _plain(404, "here are /livez, /readyz, /healthz (each with ?verbose) and /metrics")
+        if name == "verify":
+            return await self._verified()
+        return _plain(404, "here are /livez, /readyz, /healthz (each with ?verbose), /metrics and /verify")
+
+    async def _verified(self) -> web.Response:
+        if self._verify is None:
+            return _plain(404, "nothing to verify: this server watches no cluster")
+        try:
+            found = await self._verify()
+        except (ApiError, ConnectError) as error:
+            return _plain(503, str(error))
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 
 
 def _json(said: Answer, *, keep_alive: bool = True) -> web.Response:

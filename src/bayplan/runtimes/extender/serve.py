@@ -7,12 +7,13 @@ import logging
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
+from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import ApiClient
 from bayplan.engine.commit import commits
 from bayplan.kube.pod import Pod
@@ -27,11 +28,14 @@ from bayplan.runtimes.extender.verbs import Binder, Verbs
 from bayplan.runtimes.extender.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.ledger import Ledger
-from bayplan.state.view import FixedView, LiveView, View
+from bayplan.state.verify import Verification, verify
+from bayplan.state.view import FixedView, LiveView, View, list_cluster
 
 log = logging.getLogger(__name__)
 
 Address = tuple[str, int]
+
+_VERIFY_SECONDS = 300.0
 
 
 class ListenError(Exception):
@@ -142,6 +146,7 @@ class Server:
             tls=options.tls,
         )
         self.ledger: Ledger | None = None
+        self._verify: Callable[[], Awaitable[Verification]] | None = None
         self.ops_listener: Listener | None = None
         self._draining = False
         self._stop = asyncio.Event()
@@ -170,6 +175,8 @@ class Server:
                     timeout_seconds=options.limits.request_seconds,
                 )
                 stack.push_async_callback(self.ledger.close)
+                self._verify = partial(self._verify_against, client)
+                tasks.append(asyncio.create_task(self._verify_now_and_then()))
                 self.app.verbs.binder = self.ledger
             if options.watch_interpreter:
                 watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
@@ -178,7 +185,7 @@ class Server:
             self.listener = Listener(self.app.handle, options.listen, limits=options.limits, flag="--listen")
             stack.callback(self.listener.stop_accepting)
             if options.ops_listen is not None:
-                ops = OpsApp(self.health, self.metrics, refresh=self._refresh_gauges)
+                ops = OpsApp(self.health, self.metrics, refresh=self._refresh_gauges, verify=self._verify)
                 self.ops_listener = Listener(
                     ops.handle, options.ops_listen, limits=options.limits, flag="--ops-listen"
                 )
@@ -255,6 +262,23 @@ class Server:
         for policy in self.options.policies:
             self.health.notes[f"policy {policy.name}"] = partial(self._policy_note, policy.name)
 
+    async def _verify_against(self, client: ApiClient) -> Verification:
+        found = await verify(lambda: self.view.current, partial(list_cluster, client))
+        self.metrics.drift.set(len(found.drift))
+        for line in found.drift[:10]:
+            log.error("the view is wrong: %s", line)
+        return found
+
+    async def _verify_now_and_then(self) -> None:
+        """Look for drift every few minutes; there must be none."""
+        while True:
+            await asyncio.sleep(_VERIFY_SECONDS)
+            try:
+                if self._verify is not None:
+                    await self._verify()
+            except (ApiError, ConnectError) as error:
+                log.warning("the view could not be verified: %s", error)
+
     def _view_problem(self) -> str:
         return self.view.problem()
 
@@ -271,6 +295,9 @@ class Server:
         for policy in self.options.policies:
             self.metrics.policy_healthy.labels(policy.name).set(policy.name not in unhealthy)
         self.metrics.connections.set(len(self.listener.http.connections))
+        if self.ledger is not None:
+            self.metrics.assumed.set(self.ledger.assumed_count)
+            self.metrics.unsettled.set(self.ledger.unsettled_count)
         if self.view.current is not None:
             self.metrics.view_nodes.set(len(self.view.current.nodes))
             if self.view.current.pods_known:

@@ -129,7 +129,9 @@ class Verbs:
                 error = ""
             except Exception as refused:
                 error = str(refused) or type(refused).__name__
-                self._warnings.warn(log, f"bind {type(refused).__name__}", error)
+        if error:
+            pod = f"{args.pod_namespace}/{args.pod_name}"
+            self._warnings.warn(log, f"bind {pod}", f"bind {pod} to {args.node}: {error}")
         return Answer(encode(v1.ExtenderBindingResult(error)), "error" if error else "ok", error)
 
     def commit(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> Commitment:

@@ -1,0 +1,29 @@
+"""``bayplan verify``: is what a running server knows of the cluster true?"""
+
+import click
+
+from bayplan.cli.options import output_option
+
+
+@click.command(short_help="Compare a running server's view with a fresh list.")
+@click.option(
+    "--server",
+    default="http://127.0.0.1:8889",
+    show_default=True,
+    metavar="URL",
+    help="The server's ops address.",
+)
+@output_option
+def command(server: str, output: str) -> None:
+    """Compare what a running server knows of nodes, pods and allocations with a fresh list.
+
+    Exits 0 when they agree and 1 when they do not.
+    """
+    from bayplan.cli.failing import explained
+    from bayplan.cli.render import show_verification
+    from bayplan.runtimes.extender.ask import ask_verification
+
+    with explained():
+        found = ask_verification(server)
+    show_verification(found, output=output)
+    raise SystemExit(1 if found.drift else 0)

@@ -1,0 +1,29 @@
+"""Asking a server that runs, from the command line."""
+
+import urllib.error
+import urllib.request
+
+import msgspec
+
+from bayplan.state.verify import Verification
+
+_TIMEOUT_SECONDS = 120.0
+_VERIFICATION = msgspec.json.Decoder(Verification)
+
+
+class AskError(Exception):
+    """The server did not answer, or could not."""
+
+
+def ask_verification(server: str) -> Verification:
+    """What the server at this address (its ops port) finds when it verifies its view."""
+    url = f"{server.rstrip('/')}/verify"
+    if not url.startswith(("http://", "https://")):
+        raise AskError(f"{server!r} is no address, such as http://127.0.0.1:8889")
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - checked above
+            return _VERIFICATION.decode(response.read())
+    except urllib.error.HTTPError as error:
+        raise AskError(f"{url}: {error.read().decode(errors='replace')[:300]}") from error
+    except (OSError, msgspec.MsgspecError) as error:
+        raise AskError(f"{url}: {error}; is `bayplan serve` running there?") from error

@@ -1,0 +1,61 @@
+"""`bayplan verify` on a server that runs: no drift after a busy minute, and a readable no."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.waiting import wait_until
+from tests.e2e.extender import COMMAND, Extender
+
+pytestmark = pytest.mark.e2e
+
+ANYWHERE = """
+    import bayplan
+
+    @bayplan.filter
+    def anywhere(pod, nodes):
+        return None
+"""
+
+
+def verify(port: int) -> subprocess.CompletedProcess[str]:
+    command = [str(COMMAND), "verify", f"--server=http://127.0.0.1:{port}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_there_is_no_drift_after_pods_and_nodes_came_and_went(cluster: ControlPlane, tmp_path: Path) -> None:
+    api = cluster.api
+    for number in range(10):
+        api.create_node(f"n{number}")
+    with (
+        Extender(api, tmp_path, ANYWHERE, kubeconfig=cluster.kubeconfig) as bayplan,
+        cluster.scheduler(extenders=[bayplan.entry(bind=True)]),
+    ):
+        for number in range(40):
+            api.create_pod(f"p{number}", cpu="100m")
+        wait_until(
+            lambda: all(p["spec"].get("nodeName") for p in api.items("pods")), 60, what="all are bound"
+        )
+        for number in range(0, 40, 3):
+            api.delete("pods", f"p{number}")
+        api.delete("nodes", "n3")
+
+        ended = verify(bayplan.ops_port)
+
+        assert ended.returncode == 0, ended.stdout + ended.stderr + bayplan.log()
+        assert "ok: the view is true; 9 nodes, 26 pods" in ended.stdout
+        assert bayplan.metric("bayplan_view_drift") == 0
+
+
+def test_a_server_without_a_cluster_says_that_there_is_nothing_to_verify(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    with Extender(cluster.api, tmp_path, ANYWHERE) as bayplan:
+        ended = verify(bayplan.ops_port)
+
+    assert ended.returncode == 1
+    assert "watches no cluster" in ended.stderr
