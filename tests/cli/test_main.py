@@ -139,7 +139,7 @@ def test_init_keeps_what_is_there_unless_forced(tmp_path: Path) -> None:
             "bayplan.yaml:6: extender.tls: `keyFile` is missing",
             id="half of TLS",
         ),
-        pytest.param("policies: []\n", "no policies: give a file", id="no policies"),
+        pytest.param("policies: []\n", "no policies: name a file", id="no policies"),
     ],
 )
 def test_check_names_file_line_and_suggestion_and_exits_with_1(tmp_path: Path, text: str, said: str) -> None:

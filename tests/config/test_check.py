@@ -43,7 +43,7 @@ def test_a_policy_that_needs_pods_can_never_work_on_requests_alone(tmp_path: Pat
 
 
 def test_no_policies_are_an_error_that_says_what_to_give() -> None:
-    with pytest.raises(ConfigError, match=r"bayplan serve policy\.py"):
+    with pytest.raises(ConfigError, match=r"no policies: name a file, such as policy\.py"):
         check([], Flags())
 
 

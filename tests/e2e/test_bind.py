@@ -107,7 +107,8 @@ def test_a_pod_that_is_gone_cannot_be_bound(cluster: ControlPlane, bayplan: Exte
 
     answer = bayplan.call("bind", binding(pod, "n1"))
 
-    assert answer["Error"].startswith("binding default/p to n1: the API server said 404")
+    # On reading or on binding it, depending on what our watch has told us by then.
+    assert "the API server said 404" in answer["Error"]
 
 
 def test_a_missing_right_is_named_in_the_event(cluster: ControlPlane, bayplan: Extender) -> None:

@@ -36,8 +36,9 @@ def from_files(uses: Sequence[str]) -> list[Policy]:
             try:
                 _add(policies, [definition.make()])
             except msgspec.ValidationError as error:
+                wrong = in_words(str(error))
                 raise PolicyError(
-                    f"{use}: {definition.name} needs arguments: {in_words(str(error))}; give them in a file, --config"
+                    f"{use}: {definition.name} needs arguments: {wrong}; give them in a file, --config"
                 ) from error
     return policies
 
