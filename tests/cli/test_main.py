@@ -206,7 +206,7 @@ def test_check_shows_every_hook_in_both_forms(tmp_path: Path) -> None:
     report = json.loads(run("check", policy(tmp_path), "--output", "json").output)
 
     assert table.exit_code == 0
-    assert "once a node" in table.output
+    assert "per node" in table.output
     assert report == {
         "ok": True,
         "policies": [

@@ -1,6 +1,7 @@
 """The cache after any events is the cluster that a fresh list would give."""
 
 import random
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -152,3 +153,41 @@ def test_a_long_story_is_folded_without_losing_count() -> None:
             cache.snapshot()
 
     assert cache.snapshot().nodes.count(APP == "db").tolist() == [2000]
+
+
+def test_snapshots_are_taken_while_policy_threads_read_the_last_one() -> None:
+    cache = Cache()
+    for number in range(200):
+        cache.put_node(make_node(f"n{number}", labels={"rack": str(number % 7)}).object)
+    stop = threading.Event()
+    errors: list[BaseException] = []
+    handed: list[Snapshot] = [cache.snapshot()]
+
+    def read() -> None:
+        column = 0
+        try:
+            while not stop.is_set():
+                column += 1
+                nodes = handed[-1].nodes
+                assert len(nodes[Label(f"label-{column % 500}")]) == len(nodes)
+                assert nodes.count(APP.isin([f"a{column % 50}"])).sum() >= 0
+                assert (nodes["cpu.free"] <= nodes["cpu.allocatable"]).all()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(400):
+            pod = make_pod(f"p{number}", node=f"n{number % 200}", labels={"app": f"a{number}"}, cpu="100m")
+            cache.put_pod(pod)
+            if number % 5 == 0:
+                cache.put_node(make_node(f"n{number % 200}", cpu=8).object)
+            handed.append(cache.snapshot())
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(10)
+
+    assert errors == []

@@ -261,6 +261,31 @@ async def test_asked_twice_at_once_it_is_bound_once() -> None:
     assert counts(cache) == [1, 0]
 
 
+async def test_a_third_caller_waits_for_the_second() -> None:
+    """It would find the pod assumed on its node, and take that for bound."""
+    pod = make_pod("p")
+    no = ApiError(403, "forbidden", doing="binding")
+    cache, api = make_cache(pod), Api(no, no, no)
+    ledger = make_ledger(api, cache)
+    api.hold.clear()
+
+    first = asyncio.create_task(bind(ledger, pod, "a"))
+    await until(lambda: len(api.posts) == 1)
+    second = asyncio.create_task(bind(ledger, pod, "a"))
+    await asyncio.sleep(0)
+    api.hold.set()
+    await first
+    api.hold.clear()
+    await until(lambda: len(api.posts) == 2)
+    third = asyncio.create_task(bind(ledger, pod, "a"))
+    await asyncio.sleep(0)
+    api.hold.set()
+
+    assert all([await second, await third])
+    assert api.bound == {}
+    assert counts(cache) == [0, 0]
+
+
 async def test_another_node_for_a_pod_that_is_bound_is_refused_by_name() -> None:
     pod = make_pod("p", node="b")
 

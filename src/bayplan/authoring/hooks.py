@@ -219,7 +219,7 @@ def _parameters(function: Callable[..., Any], kind: Kind) -> tuple[str, ...]:
             raise PolicyError(f"{at}: unknown parameter {name!r}{suggest(name, _KNOWN[kind])}")
     if kind in ("filter", "prefer", "score") and ("node" in wanted) == ("nodes" in wanted):
         raise PolicyError(
-            f"{at}: take either `node` (called once a node) or `nodes` (called once with the table)"
+            f"{at}: take either `node` (called for each node) or `nodes` (called once with the table)"
         )
     needed, meaning = _NEEDED.get(kind, ("", ""))
     if needed and needed not in wanted:

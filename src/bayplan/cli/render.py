@@ -70,7 +70,7 @@ def counted(number: int, one: str, more: str) -> str:
 def _called(spec: "HookSpec") -> str:
     if spec.kind == "allocate":
         return "at bind"
-    how = {"protect": "once a victim"}.get(spec.kind, "once a node" if spec.per_node else "once a pod")
+    how = {"protect": "per victim"}.get(spec.kind, "per node" if spec.per_node else "per pod")
     return f"{how}, and at bind" if spec.recheck else how
 
 

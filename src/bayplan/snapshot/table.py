@@ -138,22 +138,23 @@ class NodeTable:
         """The table after a few changes: only these rows are computed again.
 
         ``changed`` are rows whose Node is another one (new rows too), ``loaded`` rows whose pods are.
+        Columns are copied out first: policy threads may add one to this table at any moment.
         """
         static = self._static
         if changed.size or len(objects) != len(self):
             fresh = [objects[row] for row in changed.tolist()]
             static = {
                 column: _patched(values, len(objects), changed, column.read(fresh))
-                for column, values in self._static.items()
+                for column, values in list(self._static.items())
             }
         table = NodeTable(objects, load, static=static)
-        for name, values in self._columns.items():
+        for name, values in list(self._columns.items()):
             resource, _, aspect = name.rpartition(".")
             if aspect == "requested":
                 used = [load.requests[row].get(resource, 0) for row in loaded.tolist()]
                 fresh_values = np.array(used, dtype=np.int64)
                 table._columns[name] = _patched_array(values, len(objects), loaded, fresh_values)
-        for units, free in self._units.items():
+        for units, free in list(self._units.items()):
             there = [load.pods[row] for row in loaded.tolist()]
             again = units.read_loaded([objects[row] for row in loaded.tolist()], there, devices=free.shape[1])
             if again.shape[1] == free.shape[1]:

@@ -10,6 +10,7 @@ takes an assumption back.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from weakref import WeakValueDictionary
 
 from bayplan.client.bind import BindRefused, BindUnknown, bind_pod
 from bayplan.client.errors import ApiError, ConnectError
@@ -38,7 +39,8 @@ class Ledger:
         self._commit = commit
         self._committing = asyncio.Lock()
         self._timeout_seconds = timeout_seconds
-        self._turns: dict[str, asyncio.Lock] = {}
+        # A lock is here for as long as somebody holds it or waits for it.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._unsettled: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -56,12 +58,8 @@ class Ledger:
         """Bind the pod; doing it twice is doing it once; `BindRefused` says why it could not be."""
         # kube-scheduler may ask again while we are still at it: one at a time for each pod.
         turn = self._turns.setdefault(uid, asyncio.Lock())
-        try:
-            async with turn:
-                await self._bind(await self._find(namespace, name, uid), node)
-        finally:
-            if not turn.locked():
-                self._turns.pop(uid, None)
+        async with turn:
+            await self._bind(await self._find(namespace, name, uid), node)
 
     async def close(self) -> None:
         """Stop rolling forward; whoever starts next finds in the API server what became of it."""
