@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 
 LEAST_RIGHTS = [
     {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
 ]
 

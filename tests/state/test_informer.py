@@ -153,6 +153,17 @@ async def test_everything_arrives_in_one_stream_and_goes_on_from_there() -> None
         assert len(api.asked) == 1
 
 
+async def test_a_first_list_may_be_asked_to_be_of_the_latest_state() -> None:
+    async with api_server(streaming(initial(["a"], 5), stay=True)) as (client, api):
+        informer = Informer(client, NODES, Copy(), consistent=True, dice=random.Random(1))
+        task = asyncio.create_task(informer.run())
+        await until(informer.synced.is_set)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert api.asked[0]["resourceVersion"] == ""
+
+
 async def test_a_server_that_cannot_stream_is_listed_page_by_page() -> None:
     first = {"metadata": {"resourceVersion": "9", "continue": "more"}, "items": [node("a", 1)]}
     second = {"metadata": {"resourceVersion": "9"}, "items": [node("b", 2)]}

@@ -65,8 +65,10 @@ class Informer(Generic[T]):
         resource: Resource[T],
         store: Store[T],
         *,
+        consistent: bool = False,
         dice: random.Random | None = None,
     ) -> None:
+        """With ``consistent`` the first list, too, is of the latest state, not of what a server has at hand."""
         self.synced = asyncio.Event()
         self.broken_since: float | None = time.monotonic()
         """When the watch broke; ``None`` while one is open."""
@@ -80,7 +82,7 @@ class Informer(Generic[T]):
         self._store = store
         self._dice = dice or random.Random()  # noqa: S311 - jitter, no secret
         self._version = ""
-        self._consistent = False
+        self._consistent = consistent
         self._streams = True
         self._failures = 0
         self._proof: asyncio.TimerHandle | None = None

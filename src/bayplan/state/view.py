@@ -96,7 +96,8 @@ class LiveView:
         self._cache = Cache()
         self._news = asyncio.Event()
         self._nodes = Informer(client, NODES, _NodeStore(self._cache, self._news))
-        self._pods = Informer(client, PODS, _PodStore(self._cache, self._news))
+        # What we bound before a restart must be in the first list: a server that lags would hide it.
+        self._pods = Informer(client, PODS, _PodStore(self._cache, self._news), consistent=True)
         self._looked_for: dict[str, float] = {}
         self._patience_seconds = _PATIENCE_LIMIT_SECONDS
         self._patience_at = time.monotonic()
