@@ -68,7 +68,7 @@ class Informer(Generic[T]):
         consistent: bool = False,
         dice: random.Random | None = None,
     ) -> None:
-        """With ``consistent`` the first list, too, is of the latest state, not of what a server has at hand."""
+        """``consistent``: the first list, too, is of the latest state, not of what a server has at hand."""
         self.synced = asyncio.Event()
         self.broken_since: float | None = time.monotonic()
         """When the watch broke; ``None`` while one is open."""
