@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from bayplan.snapshot.conditions import PodLabel as PodLabel
     from bayplan.snapshot.conditions import in_namespace as in_namespace
     from bayplan.snapshot.conditions import same_owner as same_owner
+    from bayplan.snapshot.row import Node as Node
     from bayplan.snapshot.strings import Strings as Strings
-    from bayplan.snapshot.table import Node as Node
     from bayplan.snapshot.table import NodeTable as NodeTable
     from bayplan.snapshot.units import Allocation as Allocation
     from bayplan.snapshot.units import Units as Units
@@ -40,7 +40,7 @@ _HOMES = {
     "Allocation": "bayplan.snapshot.units",
     "Args": "bayplan.authoring.args",
     "Label": "bayplan.snapshot.columns",
-    "Node": "bayplan.snapshot.table",
+    "Node": "bayplan.snapshot.row",
     "NodeAnnotation": "bayplan.snapshot.columns",
     "NodeTable": "bayplan.snapshot.table",
     "Pod": "bayplan.kube.pod",

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from bayplan.authoring.registry import Hook
 from bayplan.authoring.verdict import Reason, Score, Verdict
 from bayplan.kube.yaml import suggest
-from bayplan.snapshot.table import Node, NodeTable
+from bayplan.snapshot.row import Node
+from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.units import Allocation
 
 

@@ -9,7 +9,7 @@ import msgspec
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.table import Node
+from bayplan.snapshot.row import Node
 
 _uids = itertools.count(1)
 _Quantities = Mapping[str, str | int | float]
