@@ -62,6 +62,8 @@ class Cache:
         self._loaded: set[int] = set()
         self._rows_moved = False
         self._dirty = False
+        self.version = 0
+        """Counts what changes the judgement of nodes: nodes, and pods on them; not pods that wait."""
         self._last = Snapshot(NodeTable([], Load([], [])), [])
 
     @property
@@ -82,6 +84,7 @@ class Cache:
         self._objects[row] = node
         self._changed.add(row)
         self._dirty = True
+        self.version += 1
 
     def drop_node(self, name: str) -> None:
         """A node is gone; its pods may outlive it and come back with it."""
@@ -95,6 +98,7 @@ class Cache:
             self._on_unknown[name] = orphans
         self._close_gap(row)
         self._rows_moved = self._dirty = True
+        self.version += 1
 
     def put_pod(self, pod: Pod) -> None:
         """A pod is there, or is different; a finished one holds nothing any more."""
@@ -116,6 +120,7 @@ class Cache:
         self._on_row[row][key] = pod
         self._tally.add(pod, row)
         self._loaded.add(row)
+        self.version += 1
 
     def drop_pod(self, key: str) -> None:
         """A pod is gone, and with it whatever was assumed of it."""
@@ -237,6 +242,7 @@ class Cache:
             del self._on_row[row][key]
             self._tally.add(old, row, -1)
             self._loaded.add(row)
+            self.version += 1
         elif old.node_name in self._on_unknown:
             there = self._on_unknown[old.node_name]
             there.pop(key, None)

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import NODES, PODS, ApiClient
@@ -22,7 +23,8 @@ _READ_AGAIN_SECONDS = 5.0
 # How long a total refusal waits for news: once, in all, and as a share of the time that passes.
 _PATIENCE_SECONDS = 0.05
 _PATIENCE_LIMIT_SECONDS = 0.5
-_PATIENCE_SHARE = 0.1
+_PATIENCE_SHARE = 0.2
+_REFUSED_LIMIT = 20_000
 
 
 class View(Protocol):
@@ -46,8 +48,8 @@ class View(Protocol):
         """Look for nodes that are asked about and not in view; whether one was found."""
         ...
 
-    async def newer_than(self, seen: Snapshot) -> bool:
-        """Wait a moment for news; whether there is a newer snapshot than this one."""
+    async def news_for(self, pod_uid: str, seen: Snapshot) -> bool:
+        """Wait a moment for news that may help a pod; whether there is any since this snapshot."""
         ...
 
 
@@ -82,8 +84,9 @@ class FixedView:
         del names
         return False
 
-    async def newer_than(self, seen: Snapshot) -> bool:
+    async def news_for(self, pod_uid: str, seen: Snapshot) -> bool:
         """Nobody brings news here."""
+        del pod_uid
         return self._current is not seen
 
 
@@ -99,6 +102,8 @@ class LiveView:
         # What we bound before a restart must be in the first list: a server that lags would hide it.
         self._pods = Informer(client, PODS, _PodStore(self._cache, self._news), consistent=True)
         self._looked_for: dict[str, float] = {}
+        self._versions: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
+        self._refused: dict[str, int] = {}
         self._patience_seconds = _PATIENCE_LIMIT_SECONDS
         self._patience_at = time.monotonic()
 
@@ -123,7 +128,9 @@ class LiveView:
         """The cluster now; ``None`` until it was listed once: half of it would be wrong."""
         if not (self._nodes.synced.is_set() and self._pods.synced.is_set()):
             return None
-        return self._cache.snapshot()
+        snapshot = self._cache.snapshot()
+        self._versions[snapshot] = self._cache.version
+        return snapshot
 
     @property
     def age_seconds(self) -> float:
@@ -152,32 +159,40 @@ class LiveView:
         self._looked_for |= dict.fromkeys(wanted, now)
         return any(await asyncio.gather(*(self._read_node(name) for name in wanted)))
 
-    async def newer_than(self, seen: Snapshot) -> bool:
-        """Wait a moment for news; whether there is a newer snapshot than this one.
+    async def news_for(self, pod_uid: str, seen: Snapshot) -> bool:
+        """Wait a moment for news that may help a pod; whether there is any since this snapshot.
 
         A change wakes a waiting pod in kube-scheduler, which may ask us before our own watch has told us
-        of the change. Refused on the old view, the pod would wait for five minutes. So somebody who is
-        about to refuse every node waits a moment first, as long as that stays a small part of the time:
-        kube-scheduler asks for one pod after another.
+        of the change. Refused on the old view, the pod would wait for five minutes. So when a pod comes
+        again, to be refused on every node, and nothing has happened that we know of, there is a wait.
+        All waiting is a small part of the time: kube-scheduler asks for one pod after another.
         """
-        now = time.monotonic()
-        earned = (now - self._patience_at) * _PATIENCE_SHARE
-        self._patience_seconds = min(_PATIENCE_LIMIT_SECONDS, self._patience_seconds + earned)
-        self._patience_at = now
-        self._news.clear()
-        if self._cache.snapshot() is not seen:
+        cache = self._cache
+        if self._versions.get(seen) != cache.version:
             return True
-        wait_seconds = min(_PATIENCE_SECONDS, self._patience_seconds)
-        if wait_seconds < _PATIENCE_SECONDS / 5:
+        before = self._refused.pop(pod_uid, None)
+        self._refused[pod_uid] = cache.version
+        if len(self._refused) > _REFUSED_LIMIT:
+            del self._refused[next(iter(self._refused))]
+        if before != cache.version or not self._may_wait():
             return False
+        start = time.monotonic()
+        self._news.clear()
         try:
-            async with asyncio.timeout(wait_seconds):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._news.wait()
         except TimeoutError:
             return False
         finally:
-            self._patience_seconds -= time.monotonic() - now
+            self._patience_seconds -= time.monotonic() - start
         return True
+
+    def _may_wait(self) -> bool:
+        now = time.monotonic()
+        earned = (now - self._patience_at) * _PATIENCE_SHARE
+        self._patience_seconds = min(_PATIENCE_LIMIT_SECONDS, self._patience_seconds + earned)
+        self._patience_at = now
+        return self._patience_seconds > 0
 
     async def _read_node(self, name: str) -> bool:
         try:
@@ -225,13 +240,17 @@ class _PodStore:
 
     def put(self, pod: Pod) -> None:
         """A pod is there, or is different."""
+        before = self._cache.version
         self._cache.put_pod(pod)
-        self._news.set()
+        if self._cache.version != before:
+            self._news.set()
 
     def drop(self, pod: Pod) -> None:
         """A pod is gone."""
+        before = self._cache.version
         self._cache.drop_pod(pod.key)
-        self._news.set()
+        if self._cache.version != before:
+            self._news.set()
 
 
 async def list_cluster(client: ApiClient) -> Snapshot:

@@ -163,7 +163,7 @@ class ExtenderApp:
     async def _behind(self, said: Answer, seen: Snapshot) -> bool:
         if said.not_in_view and await self.view.read(said.not_in_view):
             return True
-        return said.nothing_passed and await self.view.newer_than(seen)
+        return bool(said.refused_pod) and await self.view.news_for(said.refused_pod, seen)
 
     def _problem(
         self, verb: str | None, result: str, text: str, *, body: bytes | None = None, count: bool = True

@@ -45,8 +45,8 @@ class Answer:
     error: str = ""
     not_in_view: tuple[str, ...] = ()
     """Nodes that were asked about and are not in view: worth a look before they are refused."""
-    nothing_passed: bool = False
-    """Every node was refused: worth a moment's wait for news."""
+    refused_pod: str = ""
+    """UID of a pod that was refused on every node: worth a moment's wait for news."""
 
 
 class Binder(Protocol):
@@ -84,8 +84,8 @@ class Verbs:
         if decision.error:
             return Answer(encode(answer.filter_error(decision.error)), "error", decision.error)
         result = answer.filter_result(asked, decision, failed_nodes_heeded=self.failed_nodes_heeded)
-        nothing_passed = not decision.passed.any()
-        return Answer(encode(result), not_in_view=decision.not_in_view, nothing_passed=nothing_passed)
+        refused_pod = "" if decision.passed.any() else pod.uid
+        return Answer(encode(result), not_in_view=decision.not_in_view, refused_pod=refused_pod)
 
     def prioritize(self, body: bytes, cluster: Snapshot | None, attempt: Attempt) -> Answer:
         """How good each node is."""
