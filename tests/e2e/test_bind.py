@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,7 +109,8 @@ def test_a_pod_that_is_gone_cannot_be_bound(cluster: ControlPlane, bayplan: Exte
     answer = bayplan.call("bind", binding(pod, "n1"))
 
     # On reading or on binding it, depending on what our watch has told us by then.
-    assert "the API server said 404" in answer["Error"]
+    doing = r"(reading pod default/p|binding default/p to n1)"
+    assert re.match(rf"{doing}: the API server said 404", answer["Error"])
 
 
 def test_a_missing_right_is_named_in_the_event(cluster: ControlPlane, bayplan: Extender) -> None:

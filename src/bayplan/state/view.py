@@ -118,11 +118,6 @@ class LiveView:
         """What the watches tell, for whoever adds what they cannot know yet."""
         return self._cache
 
-    async def synced(self) -> None:
-        """Wait until everything was listed once."""
-        await self._nodes.synced.wait()
-        await self._pods.synced.wait()
-
     @property
     def current(self) -> Snapshot | None:
         """The cluster now; ``None`` until it was listed once: half of it would be wrong."""
