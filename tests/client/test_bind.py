@@ -18,6 +18,8 @@ from bayplan.client.bind import BindRefused, bind_pod
 from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import NODES, PODS, ApiClient
+from bayplan.client.retry import Retry
+from tests.client.serving import no_sleep
 
 REFUSALS = {
     "500": (500, "etcdserver: request timed out"),
@@ -95,7 +97,8 @@ async def client_of(api: FakeApi, *, token: str = "") -> AsyncIterator[ApiClient
     await site.start()
     host, port = runner.addresses[0][:2]
     try:
-        async with ApiClient(Connection(f"http://{host}:{port}", None, token=token)) as client:
+        connection = Connection(f"http://{host}:{port}", None, token=token)
+        async with ApiClient(connection, retry=Retry(sleep=no_sleep)) as client:
             yield client
     finally:
         await runner.cleanup()

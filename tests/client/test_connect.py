@@ -52,6 +52,10 @@ def write(
     return path
 
 
+def through(proxy: str) -> dict[str, Any]:
+    return {"clusters": [{"name": "c", "cluster": {"server": "https://x", "proxy-url": proxy}}]}
+
+
 def trusted(connection: Connection) -> list[Any]:
     assert connection.tls is not None
     return connection.tls.get_ca_certs()
@@ -68,7 +72,7 @@ def test_certificates_inside_the_file(tmp_path: Path, ca: Authority, user: KeyPa
 
     assert connection.server == "https://127.0.0.1:6443"
     assert len(trusted(connection)) == 1
-    assert connection.bearer() == ""
+    assert connection.access().token == ""
 
 
 def test_certificates_beside_the_file(tmp_path: Path, ca: Authority, user: KeyPair) -> None:
@@ -100,20 +104,20 @@ def test_a_token_and_a_name_for_tls(tmp_path: Path, ca: Authority) -> None:
 
     connection = from_kubeconfig(write(tmp_path, cluster=cluster, user={"token": "secret"}))
 
-    assert (connection.bearer(), connection.server_name) == ("secret", "kubernetes")
+    assert (connection.access().token, connection.server_name) == ("secret", "kubernetes")
 
 
 def test_a_token_file_is_read_each_time(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first\n")
     connection = from_kubeconfig(write(tmp_path, user={"tokenFile": "token"}))
-    assert connection.bearer() == "first"
+    assert connection.access().token == "first"
 
     (tmp_path / "token").write_text("second\n")
-    assert connection.bearer() == "second"
+    assert connection.access().token == "second"
 
     (tmp_path / "token").unlink()
     with pytest.raises(ConnectError, match="token: No such file"):
-        connection.bearer()
+        connection.access()
 
 
 def test_whoever_wants_no_verification_gets_none(tmp_path: Path) -> None:
@@ -132,7 +136,7 @@ def test_plain_http_needs_no_tls(tmp_path: Path) -> None:
 def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
     path = write(tmp_path, contexts=[{"name": "main", "context": {"cluster": "c"}}])
 
-    assert from_kubeconfig(path).bearer() == ""
+    assert from_kubeconfig(path).access().token == ""
 
 
 def test_another_context_can_be_chosen(tmp_path: Path) -> None:
@@ -165,6 +169,26 @@ def test_another_context_can_be_chosen(tmp_path: Path) -> None:
             "exec: apiVersion 'v0'",
             id="a program of another age",
         ),
+        pytest.param(
+            {"users": [{"name": "u", "user": {"exec": {"command": "aws", "interactiveMode": "Always"}}}]},
+            "",
+            "interactiveMode Always: aws wants a terminal, and a server has none",
+            id="a program that wants a terminal",
+        ),
+        pytest.param(
+            {"users": [{"name": "u", "user": {"exec": {"command": "aws", "interactiveMode": "never"}}}]},
+            "",
+            "interactiveMode 'never'; did you mean 'Never'?",
+            id="a typo in the mode",
+        ),
+        pytest.param(
+            through("socks5://user:secret@proxy:1080"),
+            "",
+            "proxy-url socks5://proxy: SOCKS proxies are not supported; use an http:// or https:// proxy",
+            id="a SOCKS proxy",
+        ),
+        pytest.param(through("proxy:3128"), "", "want http://host:port", id="a proxy without a scheme"),
+        pytest.param(through("http://proxy:x"), "", "Port could not be cast", id="a proxy at no port"),
         pytest.param({"clusters": "x"}, "", "Expected `array`, got `str`", id="a wrong type"),
         pytest.param({"clusters": [{"name": "c", "cluster": {}}]}, "", "`server`", id="no server"),
         pytest.param(
@@ -203,6 +227,7 @@ def test_mistakes_name_the_file_and_the_way_out(
 
     assert "kubeconfig" in str(caught.value)
     assert error in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +248,33 @@ def test_files_that_are_no_kubeconfig(tmp_path: Path, content: bytes | None, err
     with pytest.raises(ConnectError, match="kubeconfig") as caught:
         from_kubeconfig(path)
     assert error in str(caught.value)
+
+
+def test_a_bundle_with_comments_in_any_language_is_read(tmp_path: Path, ca: Authority) -> None:
+    (tmp_path / "ca.crt").write_bytes("# Főtanúsítvány\n".encode() + ca.cert.read_bytes())
+
+    assert len(trusted(from_kubeconfig(write(tmp_path, cluster={"certificate-authority": "ca.crt"})))) == 1
+
+
+def test_an_empty_bundle_does_not_mean_the_authorities_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("")
+
+    with pytest.raises(ConnectError, match=r"ca\.crt is empty"):
+        from_kubeconfig(write(tmp_path, cluster={"certificate-authority": "ca.crt"}))
+
+
+def test_a_token_in_the_file_makes_the_program_needless_as_with_kubectl(tmp_path: Path) -> None:
+    connection = from_kubeconfig(write(tmp_path, user={"token": "mine", "exec": {"command": "no-such"}}))
+
+    assert connection.access().token == "mine"
+
+
+def test_secrets_are_not_shown_where_a_connection_is(tmp_path: Path) -> None:
+    cluster = {"proxy-url": "http://user:hidden@proxy:3128"}
+    connection = from_kubeconfig(write(tmp_path, cluster=cluster, user={"token": "hidden"}))
+
+    assert connection.proxy == "http://user:hidden@proxy:3128"
+    assert "hidden" not in repr(connection) + repr(connection.access())
 
 
 def test_where_kubectl_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +309,7 @@ def test_of_several_files_the_first_to_name_a_thing_wins(tmp_path: Path) -> None
     connection = from_kubeconfig(tmp_path / "one" / "config", tmp_path / "two" / "config")
 
     assert connection.server == "http://first"
-    assert connection.bearer() == "secret", "paths start where their file is"
+    assert connection.access().token == "secret", "paths start where their file is"
 
 
 def test_inside_a_pod(tmp_path: Path, ca: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +322,7 @@ def test_inside_a_pod(tmp_path: Path, ca: Authority, monkeypatch: pytest.MonkeyP
     (tmp_path / "ca.crt").write_bytes(ca.cert.read_bytes())
     (tmp_path / "token").write_text("pod-token")
     connection = in_cluster()
-    assert (connection.server, connection.bearer()) == ("https://[fd00::1]:443", "pod-token")
+    assert (connection.server, connection.access().token) == ("https://[fd00::1]:443", "pod-token")
 
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
     with pytest.raises(ConnectError, match=r"not in a cluster.*--kubeconfig"):

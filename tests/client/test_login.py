@@ -1,32 +1,33 @@
 """Logging in through a program: run when needed, kept until it expires, explained when it fails."""
 
+import base64
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bayplan.client.connect import from_kubeconfig
 from bayplan.client.errors import ApiError, ConnectError
-from bayplan.client.rest import NODES, ApiClient
+from tests.client.serving import Script, client_of, serving
+from tests.client.serving import write_kubeconfig as serving_kubeconfig
+from tests.controlplane.certs import make_ca
 
 
-def write_kubeconfig(folder: Path, script: str, **more: Any) -> Path:
+def write_kubeconfig(
+    folder: Path, script: str, *, cluster: dict[str, Any] | None = None, **more: Any
+) -> Path:
     """A kubeconfig whose user is a shell script beside it."""
     program = folder / "login.sh"
     program.write_text(f"#!/bin/sh\necho run >> {folder}/runs\n{script}\n")
     program.chmod(0o755)
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-        "users": [{"name": "u", "user": {"exec": {"command": "./login.sh", **more}}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    return path
+    user = {"exec": {"command": "./login.sh", **more}}
+    return serving_kubeconfig(folder, cluster=cluster or {"server": "http://127.0.0.1:1"}, user=user)
+
+
+def data(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
 
 
 def credential(token: str, *, expires_in: timedelta | None = None) -> str:
@@ -53,7 +54,7 @@ def test_the_program_is_run_as_often_as_needed(
 ) -> None:
     connection = from_kubeconfig(write_kubeconfig(tmp_path, credential("secret", expires_in=expires_in)))
 
-    assert [connection.bearer() for _ in range(3)] == ["secret"] * 3
+    assert [connection.access().token for _ in range(3)] == ["secret"] * 3
     assert runs(tmp_path) == expected_runs
 
 
@@ -61,7 +62,7 @@ def test_the_program_gets_its_arguments_variables_and_what_kubectl_tells_it(tmp_
     script = 'test "$KUBERNETES_EXEC_INFO" || exit 3\nprintf \'{"status":{"token":"%s-%s"}}\' "$1" "$CLUSTER"'
     path = write_kubeconfig(tmp_path, script, args=["get"], env=[{"name": "CLUSTER", "value": "prod"}])
 
-    assert from_kubeconfig(path).bearer() == "get-prod"
+    assert from_kubeconfig(path).access().token == "get-prod"
 
 
 @pytest.mark.parametrize(
@@ -69,15 +70,23 @@ def test_the_program_gets_its_arguments_variables_and_what_kubectl_tells_it(tmp_
     [
         pytest.param("echo 'no session' >&2; exit 4", "ended with 4: no session", id="it fails"),
         pytest.param("echo hello", "not an ExecCredential", id="it prints something else"),
-        pytest.param("echo '{}'", "gave no token", id="it prints nothing of use"),
+        pytest.param("echo '{}'", "gave no token and no certificate", id="it prints nothing of use"),
         pytest.param(
-            'echo \'{"status":{"clientCertificateData":"x"}}\'', "not supported", id="it gives a certificate"
+            'echo \'{"status":{"clientCertificateData":"x"}}\'', "no clientKeyData", id="it gives no key"
+        ),
+        pytest.param(
+            'echo \'{"status":{"clientKeyData":"x"}}\'', "no clientCertificateData", id="it gives only a key"
+        ),
+        pytest.param(
+            'echo \'{"status":{"clientCertificateData":"x","clientKeyData":"x"}}\'',
+            "a certificate or key cannot be read",
+            id="it gives no certificate worth the name",
         ),
     ],
 )
 def test_a_program_that_gives_no_token_is_explained(tmp_path: Path, script: str, complaint: str) -> None:
     with pytest.raises(ConnectError, match=complaint):
-        from_kubeconfig(write_kubeconfig(tmp_path, script)).bearer()
+        from_kubeconfig(write_kubeconfig(tmp_path, script, cluster={"server": "https://x"})).access()
 
 
 def test_a_program_that_is_not_there_comes_with_its_hint(tmp_path: Path) -> None:
@@ -85,20 +94,72 @@ def test_a_program_that_is_not_there_comes_with_its_hint(tmp_path: Path) -> None
     (tmp_path / "login.sh").unlink()
 
     with pytest.raises(ConnectError, match=r"no program '\./login\.sh'; install it with: brew"):
-        from_kubeconfig(path).bearer()
+        from_kubeconfig(path).access()
 
 
 async def test_a_token_that_is_not_accepted_any_more_is_fetched_anew(tmp_path: Path) -> None:
-    connection = from_kubeconfig(write_kubeconfig(tmp_path, credential("secret")))
-
-    async with ApiClient(connection) as client:
-        for _ in range(2):
-            with pytest.raises((ApiError, ConnectError)):
-                await client.list(NODES)
-        assert runs(tmp_path) == 1, "a server that is away says nothing about the token"
-        assert connection.login is not None
-        connection.login.forget()
-        with pytest.raises(ConnectError):
-            await client.list(NODES)
+    api = Script([503, 401])
+    async with serving(api.handle) as server:
+        path = write_kubeconfig(tmp_path, credential("secret"), cluster={"server": server})
+        async with client_of(path) as client:
+            with pytest.raises(ApiError, match="401"):
+                await client.node("n1")
+            assert runs(tmp_path) == 1, "a server that stumbles says nothing about the token"
+            await client.node("n1")
 
     assert runs(tmp_path) == 2
+
+
+def test_a_late_refusal_does_not_throw_away_what_was_fetched_meanwhile(tmp_path: Path) -> None:
+    login = from_kubeconfig(write_kubeconfig(tmp_path, credential("secret"))).login
+    assert login is not None
+    first = login.access()
+    login.forget(first)
+    second = login.access()
+
+    login.forget(first)
+
+    assert login.access() is second
+    assert runs(tmp_path) == 2
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_program_that_asks_for_it_is_told_of_the_cluster(tmp_path: Path, version: str, asked: bool) -> None:
+    make_ca("cluster-ca", tmp_path)
+    script = f'printf "%s" "$KUBERNETES_EXEC_INFO" > {tmp_path}/info\n' + credential("secret")
+    cluster = {
+        "server": "https://127.0.0.1:6443",
+        "certificate-authority": "cluster-ca.crt",
+        "tls-server-name": "kubernetes",
+        "proxy-url": "http://proxy:3128",
+        "extensions": [
+            {"name": "somebody.else", "extension": {"not": "for us"}},
+            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "prod"}},
+        ],
+    }
+    more = {"apiVersion": f"client.authentication.k8s.io/{version}", "provideClusterInfo": asked}
+    from_kubeconfig(write_kubeconfig(tmp_path, script, cluster=cluster, **more)).access()
+
+    told = json.loads((tmp_path / "info").read_text())
+    described = {
+        "server": "https://127.0.0.1:6443",
+        "certificate-authority-data": data(tmp_path / "cluster-ca.crt"),
+        "tls-server-name": "kubernetes",
+        "proxy-url": "http://proxy:3128",
+        "config": {"audience": "prod"},
+    }
+    assert told == {
+        "apiVersion": f"client.authentication.k8s.io/{version}",
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, **({"cluster": described} if asked else {})},
+    }
+
+
+def test_a_cluster_that_is_not_verified_is_described_as_such(tmp_path: Path) -> None:
+    script = f'printf "%s" "$KUBERNETES_EXEC_INFO" > {tmp_path}/info\n' + credential("secret")
+    cluster = {"server": "https://x", "insecure-skip-tls-verify": True}
+    from_kubeconfig(write_kubeconfig(tmp_path, script, cluster=cluster, provideClusterInfo=True)).access()
+
+    described = json.loads((tmp_path / "info").read_text())["spec"]["cluster"]
+    assert described == {"server": "https://x", "insecure-skip-tls-verify": True}

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from bayplan.client import channel
 from bayplan.client.connect import Connection
 from bayplan.client.rest import NODES, ApiClient
 from bayplan.kube.node import NodeObject
 from bayplan.state import informer as informer_module
 from bayplan.state.informer import Informer
+from bayplan.state.pulse import Pulse
 from bayplan.state.view import LiveView
 
 Reply = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -51,6 +53,30 @@ def streaming(lines: Iterable[bytes], *, stay: bool = False, cut: bool = False) 
             await asyncio.Event().wait()
         if cut and request.transport is not None:
             request.transport.abort()
+        return response
+
+    return reply
+
+
+async def frozen(request: web.BaseRequest) -> web.StreamResponse:
+    """A server whose kernel still accepts connections, and no more."""
+    await asyncio.Event().wait()
+    raise AssertionError("it never thaws")
+
+
+def beating(lines: Iterable[bytes], *, every_seconds: float, times: int) -> Reply:
+    """A watch with these lines, then a bookmark now and then."""
+
+    async def reply(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for line in lines:
+            await response.write(line)
+        for version in range(times):
+            await asyncio.sleep(every_seconds)
+            await response.write(bookmark(100 + version))
+        await response.write(event("ADDED", node("last", 200)))
+        await asyncio.Event().wait()
         return response
 
     return reply
@@ -122,10 +148,12 @@ async def api_server(*script: Reply, for_ever: bool = False) -> AsyncIterator[tu
 
 
 @contextlib.asynccontextmanager
-async def informed(*script: Reply) -> AsyncIterator[tuple[Informer[NodeObject], Copy, ApiServer]]:
+async def informed(
+    *script: Reply, **options: Any
+) -> AsyncIterator[tuple[Informer[NodeObject], Copy, ApiServer]]:
     copy = Copy()
     async with api_server(*script) as (client, api):
-        informer = Informer(client, NODES, copy, dice=random.Random(1))
+        informer = Informer(client, NODES, copy, dice=random.Random(1), **options)
         task = asyncio.create_task(informer.run())
         try:
             yield informer, copy, api
@@ -265,6 +293,108 @@ async def test_age_counts_from_when_the_watch_broke() -> None:
 
         assert informer.synced.is_set()
         assert informer.age_seconds > 0
+
+
+async def test_a_silent_watch_is_opened_again_where_it_was_and_no_age_is_shown() -> None:
+    lines = [*initial(["a"], 5), event("ADDED", node("b", 6))]
+
+    async with informed(streaming(lines, stay=True), silence_seconds=0.05) as (informer, copy, api):
+        await until(lambda: copy.names == {"a", "b"})
+        ages: list[float] = []
+
+        def reopened_thrice() -> bool:
+            ages.append(informer.age_seconds)
+            return len(api.asked) >= 4
+
+        await until(reopened_thrice)
+
+        assert {asked["resourceVersion"] for asked in api.asked[1:]} == {"6"}
+        assert set(ages) == {0.0}
+        assert informer.last_error == ""
+        assert informer.lists == 1
+
+
+async def test_bookmarks_keep_a_quiet_watch_alive() -> None:
+    quiet = beating(initial(["a"], 5), every_seconds=0.3, times=5)
+
+    async with informed(quiet, silence_seconds=1.0) as (_, copy, api):
+        await until(lambda: copy.names == {"a", "last"})
+
+        assert len(api.asked) == 1
+
+
+async def test_a_frozen_server_is_broken_since_its_last_sign_of_life() -> None:
+    script = [streaming(initial(["a"], 5), stay=True), frozen]
+
+    async with informed(*script, silence_seconds=0.5, pulse=Pulse(doubt_seconds=0.01)) as parts:
+        informer, _, api = parts
+        await until(informer.synced.is_set)
+        assert informer.age_seconds == 0
+        await until(lambda: informer.age_seconds > 0)
+
+        assert informer.age_seconds >= 0.5
+        assert informer.last_error == "watching /api/v1/nodes: silent for 0 s"
+        assert len(api.asked) == 2
+
+
+async def test_a_frozen_server_grows_older_with_every_try_until_it_thaws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel, "_ANSWER_SECONDS", 0.05)
+    thawed = streaming([event("ADDED", node("b", 6))], stay=True)
+    gate = asyncio.Event()
+
+    async def last_try(request: web.BaseRequest) -> web.StreamResponse:
+        gate.set()
+        return await frozen(request)
+
+    script = [streaming(initial(["a"], 5), stay=True), frozen, frozen, last_try, thawed]
+    async with informed(*script, silence_seconds=0.2) as (informer, copy, api):
+        await gate.wait()
+        assert informer.age_seconds >= 0.2 + 2 * 0.05
+        assert "no answer in" in informer.last_error
+
+        await until(lambda: copy.names == {"a", "b"})
+        assert informer.age_seconds == 0
+        assert informer.last_error == ""
+        assert {asked["resourceVersion"] for asked in api.asked[1:5]} == {"5"}
+
+
+async def test_a_watch_that_ended_is_broken_since_then_when_the_next_one_is_not_answered() -> None:
+    async with informed(streaming(initial(["a"], 5)), frozen, pulse=Pulse(doubt_seconds=0.3)) as parts:
+        informer, _, api = parts
+        await until(lambda: len(api.asked) == 2)
+        assert informer.age_seconds == 0
+        await until(lambda: informer.age_seconds > 0)
+
+        assert informer.age_seconds >= 0.3
+        assert "no answer to the next one yet" in informer.last_error
+
+
+async def test_a_list_that_falls_silent_is_no_list() -> None:
+    half = streaming([event("ADDED", node("a", 1))], stay=True)
+
+    async with informed(half, streaming(initial(["a", "b"], 5), stay=True), silence_seconds=0.2) as parts:
+        informer, copy, _ = parts
+        await until(lambda: copy.names == {"a", "b"})
+
+        assert copy.replaced == 1
+        assert informer.lists == 2
+
+
+async def test_a_first_page_that_fails_waits_for_one_back_off_only() -> None:
+    """The client would try again by itself; then the server would be asked for pages more often."""
+    page = {"metadata": {"resourceVersion": "9"}, "items": [node("a", 1)]}
+    script = [
+        saying(400, {"message": "sendInitialEvents is forbidden"}),
+        saying(503, {"message": "starting"}),
+        saying(200, page),
+    ]
+
+    async with informed(*script) as (informer, copy, _):
+        await until(lambda: copy.names == {"a"})
+
+        assert informer.lists == 2
 
 
 async def test_the_last_error_is_kept_until_a_list_succeeds() -> None:

@@ -319,3 +319,70 @@ async def test_a_pod_that_is_deleted_takes_its_assumption_along() -> None:
 
     assert counts(cache) == [0, 0]
     assert cache.assumed_count == 0
+
+
+class Lease:
+    """Stands in for the Lease: ours until somebody says otherwise."""
+
+    problem = ""
+
+    def why_not(self) -> str:
+        return self.problem
+
+
+async def test_who_does_not_hold_the_lease_binds_nothing() -> None:
+    pod, api, lease = make_pod("p", uid="u"), Api(), Lease()
+    cache = make_cache(pod)
+    ledger = Ledger(cache, api, commit=None, timeout_seconds=1, why_not=lease.why_not)  # type: ignore[arg-type]
+    lease.problem = "another server binds"
+
+    assert await bind(ledger, pod, "a") == "another server binds"
+
+    assert api.posts == []
+    assert cache.assumed_count == 0
+
+
+async def test_a_lease_lost_during_the_last_word_stops_the_bind_and_frees_the_place() -> None:
+    pod, api, lease, freed = make_pod("p", uid="u"), Api(), Lease(), []
+
+    async def loses_it(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        lease.problem = "another server binds"
+        return "", {}
+
+    cache = make_cache(pod)
+    ledger = Ledger(
+        cache,
+        api,  # type: ignore[arg-type]
+        commit=loses_it,
+        timeout_seconds=1,
+        why_not=lease.why_not,
+        on_freed=lambda: freed.append("a place"),
+    )
+
+    assert await bind(ledger, pod, "a") == "another server binds"
+
+    assert api.posts == []
+    assert cache.assumed_count == 0
+    assert freed == ["a place"]
+
+
+async def test_without_the_lease_an_unknown_outcome_is_left_to_the_watch() -> None:
+    pod, api, lease = make_pod("p", uid="u"), Api(ConnectError("lost")), Lease()
+    cache = make_cache(pod)
+    asked: list[str] = []
+
+    def why_not() -> str:
+        asked.append(lease.problem)
+        return lease.problem
+
+    ledger = Ledger(cache, api, commit=None, timeout_seconds=1, why_not=why_not)  # type: ignore[arg-type]
+    assert "unknown" in await bind(ledger, pod, "a")
+    lease.problem = "another server binds"
+    await until(lambda: asked.count("another server binds") > 3)
+    assert (api.posts, ledger.unsettled_count) == (["a"], 1)
+
+    cache.put_pod(make_pod("p", uid="u", node="a"))
+    await until(lambda: not ledger.unsettled_count)
+
+    assert api.posts == ["a"]
+    assert cache.assumed_count == 0

@@ -10,7 +10,7 @@ import inspect
 import itertools
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -23,6 +23,7 @@ from bayplan.authoring.registry import FailurePolicy, Hook, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.columns import Label, NodeAnnotation
+from bayplan.snapshot.units import Units
 
 _loads = itertools.count(1)
 
@@ -60,14 +61,16 @@ class Definition:
         """The policy with these arguments; raises `msgspec.ValidationError` where they do not fit."""
         title = name or self.name
         settings = self._settings(args)
+        columns = self.columns
         if self.cls is None:
             pairs = [(n, function, _spec(function)) for n, function in self.functions]
         else:
             instance = self._instance(settings)
+            columns += _columns_in(vars(self.cls)) + _columns_in(getattr(instance, "__dict__", {}))
             specs = class_hooks(self.cls)
             pairs = [(n, getattr(instance, n), spec) for n, spec in specs.items()]
         hooks = tuple(Hook(title, n, spec, function, settings) for n, function, spec in pairs)
-        return Policy(title, hooks, weight, scope, failure_policy, self.columns)
+        return Policy(title, hooks, weight, scope, failure_policy, columns)
 
     def _takers(self) -> list[Callable[..., Any]]:
         """The functions that may ask for ``args``: every hook, and ``__init__`` of a class."""
@@ -127,7 +130,7 @@ def built_ins() -> dict[str, str]:
 
 def definitions(module: ModuleType) -> list[Definition]:
     """Every policy that a module defines, in the order it was written."""
-    columns = tuple(v for v in vars(module).values() if isinstance(v, Label | NodeAnnotation))
+    columns = _columns_in(vars(module))
     own = [(n, v) for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
     loose = tuple((n, v) for n, v in own if isinstance(getattr(v, HOOK, None), HookSpec))
     classes = [v for _, v in own if isinstance(v, type) and POLICY in vars(v)]
@@ -245,6 +248,11 @@ def _args_schema(function: Callable[..., Any]) -> type[Args] | None:
             " as in `args: MyArgs` with `class MyArgs(bayplan.Args)`"
         )
     return annotation
+
+
+def _columns_in(names: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The typed columns that a module, a class or an object has names for."""
+    return tuple(value for value in names.values() if isinstance(value, Label | NodeAnnotation | Units))
 
 
 def _spec(function: Callable[..., Any]) -> HookSpec:

@@ -43,7 +43,7 @@ class Policy:
     scope: Scope = EVERY_POD
     failure_policy: FailurePolicy = "Fail"
     columns: tuple[Any, ...] = ()
-    """Typed columns that the policy's module names."""
+    """Typed columns that the policy names: in its module, its class or its object."""
 
     def of_kind(self, kind: Kind) -> tuple[Hook, ...]:
         """The policy's hooks of one kind, in the order they were written."""

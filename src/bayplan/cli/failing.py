@@ -15,7 +15,7 @@ def explained() -> Iterator[None]:
     from bayplan.kube.quantity import QuantityError
     from bayplan.ops.tls import TlsError
     from bayplan.runtimes.extender.ask import AskError
-    from bayplan.runtimes.extender.serve import ListenError
+    from bayplan.runtimes.extender.listener import ListenError
     from bayplan.snapshot.files import SnapshotError
 
     ours = (

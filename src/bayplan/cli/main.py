@@ -7,7 +7,7 @@ import click
 
 from bayplan import __version__
 
-_COMMANDS = ("demo", "init", "check", "serve", "columns", "verify")
+_COMMANDS = ("demo", "init", "check", "serve", "columns", "state")
 _EPILOG = """\b
 Start here:
   bayplan demo                        see it work, no cluster needed

@@ -123,6 +123,10 @@ def show_verification(found: "Verification", *, output: str) -> None:
     out = console()
     for line in found.drift:
         out.print(f"[red]drift[/red] {_escaped(line)}", highlight=False)
+    for pod in found.unaccounted:
+        out.print(
+            f"[yellow]unaccounted[/yellow] pod {_escaped(pod)} was bound by somebody else", highlight=False
+        )
     word = "[green]ok[/green]: the view is true" if not found.drift else f"{len(found.drift)} differences"
     out.print(f"{word}; {found.nodes} nodes, {found.pods} pods, {found.seconds:.2f} s", highlight=False)
 

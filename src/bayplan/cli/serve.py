@@ -36,6 +36,11 @@ Examples:
     "--observe", is_flag=True, default=None, help="Change nothing; record what would have been said."
 )
 @click.option(
+    "--lease/--no-lease",
+    default=None,
+    help="Bind only while holding a Lease; not needed by a sidecar.  [where policies need it]",
+)
+@click.option(
     "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Serve HTTPS with this certificate."
 )
 @click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key.")

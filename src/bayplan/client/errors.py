@@ -1,8 +1,18 @@
 """What can go wrong between us and the API server, in words that say what to do."""
 
+import msgspec
+
 
 class ConnectError(Exception):
     """There is no usable way to the API server: kubeconfig, certificate or network."""
+
+
+class Unreachable(ConnectError):
+    """The API server could not be reached, or gave no answer: the same may work a moment later."""
+
+
+class Silent(Unreachable):
+    """An answer that goes on and on has gone quiet."""
 
 
 class ApiError(Exception):
@@ -22,3 +32,20 @@ _HINTS = {
     401: "; the token or certificate in the kubeconfig is not accepted",
     403: "; the user lacks a right: see docs/how-to/connect.md for the RBAC rules",
 }
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+
+
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+def message_of(content: bytes) -> str:
+    """What an answer says, be it a ``Status`` of Kubernetes or the page of something in between."""
+    try:
+        status = _STATUS.decode(content)
+    except msgspec.MsgspecError:
+        return content[:200].decode(errors="replace")
+    return status.message or status.reason

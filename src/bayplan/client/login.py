@@ -1,22 +1,28 @@
 """Logging in through a program, as EKS, GKE and AKS do it: client-go's exec credential plugins.
 
-The program prints an ``ExecCredential`` with a token and when it expires. It is run again shortly before
-that, and when the API server does not accept the token any more.
+The program prints an ``ExecCredential``: a token, a client certificate or both, and when they expire. It
+is run again shortly before that, and when the API server does not accept them any more.
 """
 
 import os
+import ssl
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from bayplan.client.errors import ConnectError
+from bayplan.kube.yaml import suggest
 
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_MODES = ("Never", "IfAvailable", "Always")
 _TIMEOUT_SECONDS = 60
 # Fetched anew a little early: a token must not expire on its way.
 _EARLY_SECONDS = 60.0
@@ -31,7 +37,7 @@ class ExecConfig(Struct, rename="camel"):
     """``users[].user.exec`` of a kubeconfig."""
 
     command: str
-    api_version: str = field(name="apiVersion", default=_VERSIONS[0])
+    api_version: str = _VERSIONS[0]
     args: list[str] | None = None
     env: list[_Variable] | None = None
     install_hint: str | None = None
@@ -45,6 +51,11 @@ class _Status(Struct, rename="camel"):
     client_key_data: str = ""
     expiration_timestamp: datetime | None = None
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Certificate and key, both as PEM."""
+        return self.client_certificate_data, self.client_key_data
+
 
 class _Credential(Struct, rename="camel"):
     status: _Status | None = None
@@ -53,37 +64,65 @@ class _Credential(Struct, rename="camel"):
 _CREDENTIAL = msgspec.json.Decoder(_Credential)
 
 
-class ExecLogin:
-    """Runs the program when a token is needed, and keeps the token until it expires."""
+@dataclass(frozen=True, eq=False)
+class Access:
+    """What a request shows of us: a token in its header, a certificate in its TLS context."""
 
-    def __init__(self, config: ExecConfig, *, folder: Path) -> None:
-        if config.api_version not in _VERSIONS:
-            raise ValueError(f"exec: apiVersion {config.api_version!r}; want {' or '.join(_VERSIONS)}")
+    token: str = field(repr=False)
+    tls: ssl.SSLContext | None
+    expires_at: float = float("inf")
+
+
+class ExecLogin:
+    """Runs the program when access is needed, and keeps what it gave until that expires.
+
+    ``make_tls`` makes a context that shows a certificate with a key, or for ``("", "")`` none.
+    ``cluster`` is what a program is told that asks for it.
+    """
+
+    def __init__(
+        self,
+        config: ExecConfig,
+        *,
+        folder: Path,
+        make_tls: Callable[[str, str], ssl.SSLContext | None],
+        cluster: Mapping[str, Any] | None = None,
+    ) -> None:
+        _check(config)
         self._config = config
         # A relative path is relative to the kubeconfig; a bare name is looked for in $PATH.
         bare = "/" not in config.command
         self._command = config.command if bare else str(folder / config.command)
-        self._known: _Status | None = None
+        self._cluster = cluster if config.provide_cluster_info else None
+        self._make_tls = make_tls
+        self._pair: tuple[str, str] | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._known: Access | None = None
         self._lock = threading.Lock()
 
-    def token(self) -> str:
-        """The token; blocks while the program runs."""
+    def access(self) -> Access:
+        """What to show; blocks while the program runs."""
         with self._lock:
-            if self._known is None or _expired(self._known):
-                self._known = self._run()
-            return self._known.token
+            known = self._known
+            if known is None or known.expires_at - time.time() < _EARLY_SECONDS:
+                known = self._known = self._accepted(self._read(self._run()))
+            return known
 
-    def forget(self) -> None:
-        """The API server did not accept it: run the program again next time."""
-        self._known = None
+    def forget(self, refused: Access) -> None:
+        """The API server did not accept it: run the program again next time.
 
-    def _run(self) -> _Status:
+        A late refusal of what was replaced meanwhile says nothing.
+        """
+        # Without the lock, which may be held for as long as the program runs.
+        if self._known is refused:
+            self._known = None
+
+    def _run(self) -> bytes:
         config = self._config
-        info = {
-            "apiVersion": config.api_version,
-            "kind": "ExecCredential",
-            "spec": {"interactive": False},
-        }
+        spec: dict[str, Any] = {"interactive": False}
+        if self._cluster is not None:
+            spec["cluster"] = self._cluster
+        info = {"apiVersion": config.api_version, "kind": "ExecCredential", "spec": spec}
         extra = {variable.name: variable.value for variable in config.env or ()}
         env = {**os.environ, **extra, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
         try:
@@ -103,21 +142,42 @@ class ExecLogin:
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()[-300:]
             raise ConnectError(f"exec: {config.command} ended with {done.returncode}: {said}")
-        return self._read(done.stdout)
+        return done.stdout
 
     def _read(self, output: bytes) -> _Status:
+        command = self._config.command
         try:
             status = _CREDENTIAL.decode(output).status
         except msgspec.MsgspecError as error:
-            raise ConnectError(f"exec: {self._config.command}: not an ExecCredential: {error}") from error
-        if status is None or not status.token:
-            hint = " (client certificates from a program are not supported)" if status else ""
-            raise ConnectError(f"exec: {self._config.command} gave no token{hint}")
+            raise ConnectError(f"exec: {command}: not an ExecCredential: {error}") from error
+        if status is None or not (status.token or any(status.pair)):
+            raise ConnectError(f"exec: {command} gave no token and no certificate")
+        if any(status.pair) and not all(status.pair):
+            missing = "clientKeyData" if status.client_certificate_data else "clientCertificateData"
+            raise ConnectError(f"exec: {command} gave half a certificate: no {missing}")
         return status
 
+    def _accepted(self, status: _Status) -> Access:
+        """A new certificate gets a new context: connections are kept by context, so old ones are left."""
+        if status.pair != self._pair:
+            try:
+                self._tls = self._make_tls(*status.pair)
+            except ValueError as error:
+                raise ConnectError(f"exec: {self._config.command}: {error}") from error
+            self._pair = status.pair
+        expires = status.expiration_timestamp
+        expires_at = float("inf") if expires is None else expires.astimezone(UTC).timestamp()
+        return Access(status.token, self._tls, expires_at)
 
-def _expired(status: _Status) -> bool:
-    expires = status.expiration_timestamp
-    if expires is None:
-        return False
-    return expires.astimezone(UTC).timestamp() - time.time() < _EARLY_SECONDS
+
+def _check(config: ExecConfig) -> None:
+    if config.api_version not in _VERSIONS:
+        raise ValueError(f"exec: apiVersion {config.api_version!r}; want {' or '.join(_VERSIONS)}")
+    mode = config.interactive_mode
+    if mode == "Always":
+        raise ValueError(
+            f"exec: interactiveMode Always: {config.command} wants a terminal, and a server has none; "
+            "use IfAvailable or Never, or another way to log in"
+        )
+    if mode is not None and mode not in _MODES:
+        raise ValueError(f"exec: interactiveMode {mode!r}{suggest(mode, _MODES)}")

@@ -1,19 +1,19 @@
-"""Requests to the API server: one session, typed answers, bounded time."""
+"""Requests to the API server: typed answers, bounded time, reads that are tried again."""
 
 import asyncio
-import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
 
+from bayplan.client.channel import Channel
 from bayplan.client.connect import Connection
-from bayplan.client.errors import ApiError, ConnectError
+from bayplan.client.errors import ConnectError
 from bayplan.client.limiter import Limiter
+from bayplan.client.retry import Retry
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 
@@ -21,14 +21,11 @@ T = TypeVar("T")
 
 _PAGE = 1000
 _TIMEOUT_SECONDS = 30.0
-# A peer that vanished without a word is noticed after some 25 s, on watches that are silent by nature.
-_KEEPALIVE = (
-    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
-    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
-    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),
-    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
-    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 25_000),
-)
+_PATCHES = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+}
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
@@ -54,38 +51,40 @@ class Resource(Generic[T]):
     page: msgspec.json.Decoder[Page[T]]
 
 
-class _Status(msgspec.Struct):
-    message: str = ""
-    reason: str = ""
-
-
 NODES = Resource("/api/v1/nodes", msgspec.json.Decoder(NodeObject), msgspec.json.Decoder(Page[NodeObject]))
 PODS = Resource("/api/v1/pods", msgspec.json.Decoder(Pod), msgspec.json.Decoder(Page[Pod]))
-_STATUS = msgspec.json.Decoder(_Status)
 
 
 class ApiClient:
-    """A thin client: it sends, decodes what scheduling needs, and explains what went wrong."""
+    """A thin client: it sends, decodes what scheduling needs, and explains what went wrong.
 
-    def __init__(self, connection: Connection, *, qps: float = 50.0, burst: int = 100) -> None:
-        self._connection = connection
+    What is read is tried again when it fails in passing; what is written is sent once.
+    """
+
+    def __init__(
+        self, connection: Connection, *, qps: float = 50.0, burst: int = 100, retry: Retry | None = None
+    ) -> None:
+        self._channel = Channel(connection)
         self._limiter = Limiter(per_second=qps, burst=burst)
-        connector = aiohttp.TCPConnector(limit=64, ssl=connection.tls or True, socket_factory=_open_socket)
-        # Proxies of the environment are for the internet; the API server is named in the kubeconfig.
-        self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
+        self._retry = retry or Retry()
 
     async def __aenter__(self) -> "ApiClient":
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
+        await self._channel.close()
 
-    async def list(self, resource: Resource[T]) -> tuple[list[T], str]:
-        """Every object, page by page, and the resource version to watch from."""
+    async def list(self, resource: Resource[T], *, retry_first: bool = True) -> tuple[list[T], str]:
+        """Every object, page by page, and the resource version to watch from.
+
+        Without ``retry_first`` the first page is asked for once. Later pages always have several tries:
+        one that is lost would mean all of them again.
+        """
         params = {"limit": str(_PAGE)}
         found: list[T] = []
         while True:
-            body = await self.request("GET", resource.path, doing=f"listing {resource.path}", params=params)
+            ask = self._read if retry_first or "continue" in params else partial(self.request, "GET")
+            body = await ask(resource.path, doing=f"listing {resource.path}", params=params)
             page = await _decode(resource.page, body, resource.path)
             found += page.items or ()
             if not page.metadata.continue_:
@@ -95,16 +94,38 @@ class ApiClient:
     async def node(self, name: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> NodeObject:
         """One node, as the API server has it now."""
         path = f"{NODES.path}/{quote(name, safe='')}"
-        doing = f"reading node {name}"
-        body = await self.request("GET", path, doing=doing, timeout_seconds=timeout_seconds)
+        body = await self._read(path, doing=f"reading node {name}", timeout_seconds=timeout_seconds)
         return await _decode(NODES.one, body, path)
 
     async def pod(self, namespace: str, name: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> Pod:
         """One pod, as the API server has it now."""
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
         doing = f"reading pod {namespace}/{name}"
-        body = await self.request("GET", path, doing=doing, timeout_seconds=timeout_seconds)
+        body = await self._read(path, doing=doing, timeout_seconds=timeout_seconds)
         return await _decode(PODS.one, body, path)
+
+    async def create(self, path: str, body: Any, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> bytes:
+        """Make a new object in the collection at ``path``; the object as the API server has it."""
+        doing = f"creating in {path}"
+        return await self.request("POST", path, doing=doing, body=body, timeout_seconds=timeout_seconds)
+
+    async def patch(
+        self,
+        path: str,
+        body: Any,
+        *,
+        kind: Literal["merge", "strategic", "json"] = "merge",
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+    ) -> bytes:
+        """Change the object at ``path``; the object as the API server has it then."""
+        return await self.request(
+            "PATCH",
+            path,
+            doing=f"patching {path}",
+            body=body,
+            timeout_seconds=timeout_seconds,
+            content_type=_PATCHES[kind],
+        )
 
     async def request(
         self,
@@ -116,36 +137,22 @@ class ApiClient:
         params: dict[str, str] | None = None,
         timeout_seconds: float = _TIMEOUT_SECONDS,
         limited: bool = True,
+        content_type: str = "application/json",
     ) -> bytes:
-        """Send one request; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
+        """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
         if limited:
             await self._limiter.turn()
-        headers = await self._headers()
-        data = None
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-            data = msgspec.json.encode(body)
-        try:
-            async with self._session.request(
-                method,
-                self._connection.server + path,
-                params=params,
-                data=data,
-                headers=headers,
-                server_hostname=self._connection.server_name,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
-            ) as response:
-                content = await response.read()
-        except TimeoutError as error:
-            raise ConnectError(f"{doing}: no answer in {timeout_seconds:.0f} s") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectError(f"{doing}: {error or type(error).__name__}") from error
-        if 200 <= response.status < 300:
-            return content
-        raise self._refusal(response, content, doing=doing)
+        return await self._channel.send(
+            method,
+            path,
+            doing=doing,
+            data=None if body is None else msgspec.json.encode(body),
+            content_type=content_type,
+            params=params,
+            timeout_seconds=timeout_seconds,
+        )
 
-    async def lines(
+    def lines(
         self,
         path: str,
         *,
@@ -154,60 +161,23 @@ class ApiClient:
         silence_seconds: float,
         opened: Callable[[], None] | None = None,
     ) -> AsyncIterator[bytes]:
-        """The lines of an answer that goes on and on; a silence longer than that is an error.
+        """The lines of an answer that goes on and on, as `Channel.lines` has them."""
+        return self._channel.lines(
+            path, params=params, doing=doing, silence_seconds=silence_seconds, opened=opened
+        )
 
-        ``opened`` is called when the server has agreed, which may be long before the first line.
-        """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_TIMEOUT_SECONDS, sock_read=silence_seconds)
-        try:
-            async with self._session.get(
-                self._connection.server + path,
-                params=params,
-                headers=await self._headers(),
-                server_hostname=self._connection.server_name,
-                allow_redirects=False,
-                timeout=timeout,
-            ) as response:
-                if response.status != 200:
-                    raise self._refusal(response, await response.read(), doing=doing)
-                if opened is not None:
-                    opened()
-                rest = b""
-                async for chunk in response.content.iter_any():
-                    # Objects are larger than any line limit: split here, not in the reader.
-                    *whole, rest = (rest + chunk).split(b"\n")
-                    for line in whole:
-                        yield line
-        except TimeoutError as error:
-            raise ConnectError(f"{doing}: silent for {silence_seconds:.0f} s") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectError(f"{doing}: {error or type(error).__name__}") from error
+    async def _read(
+        self,
+        path: str,
+        *,
+        doing: str,
+        params: dict[str, str] | None = None,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+    ) -> bytes:
+        async def attempt(left_seconds: float) -> bytes:
+            return await self.request("GET", path, doing=doing, params=params, timeout_seconds=left_seconds)
 
-    async def _headers(self) -> dict[str, str]:
-        connection = self._connection
-        # A program may have to be run for the token, which takes a second or two.
-        token = await asyncio.to_thread(connection.bearer) if connection.login else connection.bearer()
-        headers = {"Accept": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        return headers
-
-    def _refusal(self, response: aiohttp.ClientResponse, content: bytes, *, doing: str) -> ApiError:
-        if response.status == 401 and self._connection.login is not None:
-            self._connection.login.forget()
-        wait = response.headers.get("Retry-After", "")
-        seconds = float(wait) if wait.isdecimal() else None
-        return ApiError(response.status, _message(content), doing=doing, retry_after_seconds=seconds)
-
-
-def _open_socket(address: Any) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    opened = socket.socket(family, kind, protocol)
-    for level, name, value in _KEEPALIVE:
-        # Not every platform has each of them; what there is, is set.
-        with contextlib.suppress(AttributeError, OSError):
-            opened.setsockopt(level, getattr(socket, name), value)
-    return opened
+        return await self._retry.read(attempt, timeout_seconds=timeout_seconds)
 
 
 async def _decode(decoder: msgspec.json.Decoder[T], body: bytes, path: str) -> T:
@@ -216,11 +186,3 @@ async def _decode(decoder: msgspec.json.Decoder[T], body: bytes, path: str) -> T
         return await asyncio.to_thread(decoder.decode, body)
     except msgspec.MsgspecError as error:
         raise ConnectError(f"{path}: the answer is not what an API server sends: {error}") from error
-
-
-def _message(content: bytes) -> str:
-    try:
-        status = _STATUS.decode(content)
-    except msgspec.MsgspecError:
-        return content[:200].decode(errors="replace")
-    return status.message or status.reason

@@ -40,12 +40,13 @@ async def watch(
     *,
     params: dict[str, str],
     lasting_seconds: float,
+    silence_seconds: float,
     opened: Callable[[], None] | None = None,
 ) -> AsyncIterator[WatchEvent]:
     """The events of one watch; ends when the server ends it, raises `ApiError` for an ERROR event.
 
-    ``lasting_seconds`` is how long the server is asked to keep it open; a watch that is silent for
-    longer than that is broken. ``opened`` is called when it is open, before any event.
+    ``lasting_seconds`` is how long the server is asked to keep it open; one that is silent for longer than
+    ``silence_seconds`` ends with `Silent`. ``opened`` is called when it is open, before any event.
     """
     wanted = {
         **params,
@@ -54,7 +55,6 @@ async def watch(
         "timeoutSeconds": str(int(lasting_seconds)),
     }
     doing = f"watching {path}"
-    silence_seconds = lasting_seconds + 15
     lines = client.lines(path, params=wanted, doing=doing, silence_seconds=silence_seconds, opened=opened)
     async for line in lines:
         try:

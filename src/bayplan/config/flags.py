@@ -21,6 +21,7 @@ class Flags:
     ops_listen: str | None = None
     path: str | None = None
     observe: bool | None = None
+    lease: bool | None = None
     kubeconfig: Path | None = None
     context: str | None = None
     in_cluster: bool | None = None
@@ -65,7 +66,9 @@ def _cluster(section: ClusterSection, flags: Flags) -> ClusterSection:
         raise ConfigError("--context names a context of a kubeconfig: give --kubeconfig too")
     if given:
         # What the file says of another source is not meant any more.
-        section = ClusterSection(max_age=section.max_age)
+        section = ClusterSection(
+            max_age=section.max_age, qps=section.qps, burst=section.burst, nudge=section.nudge
+        )
     if flags.kubeconfig:
         section = msgspec.structs.replace(
             section, source="kubeconfig", kubeconfig=str(flags.kubeconfig.absolute())
@@ -85,6 +88,8 @@ def _extender(section: ExtenderSection, flags: Flags) -> ExtenderSection:
         for name in ("listen", "ops_listen", "path", "observe")
         if (value := getattr(flags, name)) is not None
     }
+    if flags.lease is not None:
+        changes["lease"] = msgspec.structs.replace(section.lease, use="always" if flags.lease else "never")
     if flags.tls_cert or flags.tls_key or flags.tls_client_ca:
         changes["tls"] = _tls(section.tls, flags)
     return msgspec.structs.replace(section, **changes)

@@ -32,6 +32,16 @@ class PolicyEntry(Section, frozen=True, kw_only=True):
     """Settings of the policy."""
 
 
+class NudgeSection(Section, frozen=True, kw_only=True):
+    """Touching pods that wait for something which kube-scheduler does not see; needs to patch pods."""
+
+    enabled: bool = False
+    qps: Annotated[float, Meta(gt=0)] = 5.0
+    """How many pods are touched a second; each costs kube-scheduler an attempt."""
+    interval: Duration = Duration("10s")
+    """How long one pod is left alone after that."""
+
+
 class ClusterSection(Section, frozen=True, kw_only=True):
     """Where the nodes and pods come from."""
 
@@ -49,6 +59,7 @@ class ClusterSection(Section, frozen=True, kw_only=True):
     """How many may go out at once before ``qps`` counts."""
     max_age: Duration = Duration("60s")
     """Not ready when cut off from the API server for longer than this."""
+    nudge: NudgeSection = NudgeSection()
 
 
 class TlsSection(Section, frozen=True, kw_only=True):
@@ -93,6 +104,19 @@ class LimitsSection(Section, frozen=True, kw_only=True):
     """The process ends itself, to be restarted, when something holds the interpreter for so long."""
 
 
+class LeaseSection(Section, frozen=True, kw_only=True):
+    """One writer: of several servers, the holder of a Lease binds and is ready; the others wait."""
+
+    use: Literal["auto", "always", "never"] = "auto"
+    """``auto``: when a policy checks or hands out at bind. ``never``: for a sidecar, which is alone."""
+    name: Annotated[str, Meta(min_length=1, max_length=253)] = "bayplan"
+    """The Lease; servers with other policies need another one."""
+    namespace: str = ""
+    """Its namespace; our own in a cluster, that of the kubeconfig's context elsewhere."""
+    duration: Duration = Duration("15s")
+    """How long a holder that vanished is waited for."""
+
+
 class ExtenderSection(Section, frozen=True, kw_only=True):
     """The HTTP service that kube-scheduler calls."""
 
@@ -106,6 +130,7 @@ class ExtenderSection(Section, frozen=True, kw_only=True):
     kube_scheduler_version: Annotated[str, Meta(pattern=r"^v?1\.[0-9]+(\..*)?$")] = "1.36"
     """Oldest kube-scheduler that calls; from 1.38 on FailedNodes means what it says."""
     tls: TlsSection | None = None
+    lease: LeaseSection = LeaseSection()
     limits: LimitsSection = LimitsSection()
 
 

@@ -108,6 +108,17 @@ class Metrics:
         self.unsettled = Gauge(
             "bayplan_unsettled_binds", "Binds whose outcome is not known yet.", registry=self.registry
         )
+        self.unaccounted = Gauge(
+            "bayplan_unaccounted_pods",
+            "Pods that hold a managed resource and were not bound by us; they count on every device.",
+            registry=self.registry,
+        )
+        self.nudges = Counter("bayplan_nudges", "Waiting pods that were touched.", registry=self.registry)
+        self.writer = Gauge(
+            "bayplan_writer",
+            "1 while this server may bind: it holds the Lease, or needs none.",
+            registry=self.registry,
+        )
         self._reasons: set[tuple[str, str]] = set()
 
     def decided(self, verb: str, decision: Decision, *, observe: bool) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bayplan.snapshot.columns import FLAGS, LABELS, Column, Label, NodeAnnotation, Values, split_resource
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.table import NodeTable
+from bayplan.snapshot.units import NO_DEVICE, Units
 
 _MEANINGS = {
     "allocatable": "that pods may use",
@@ -50,7 +51,9 @@ class ColumnInfo(msgspec.Struct, frozen=True, rename="camel"):
     """What the text of a typed column should be, in words."""
 
 
-def describe(nodes: NodeTable, declared: Sequence[Column], *, example: bool = False) -> list[ColumnInfo]:
+def describe(
+    nodes: NodeTable, declared: Sequence[Column | Units], *, example: bool = False
+) -> list[ColumnInfo]:
     """Every column with a name of its own, then the declared ones."""
     infos = [_named(nodes, name, example=example) for name in nodes.column_names]
     return infos + [_declared(nodes, column, example=example) for column in declared]
@@ -69,7 +72,10 @@ def _named(nodes: NodeTable, name: str, *, example: bool) -> ColumnInfo:
     return _info(name, values, unit, meaning, example=example)
 
 
-def _declared(nodes: NodeTable, column: Column, *, example: bool) -> ColumnInfo:
+def _declared(nodes: NodeTable, column: Column | Units, *, example: bool) -> ColumnInfo:
+    if isinstance(column, Units):
+        free = nodes[column]
+        return _info(column.title, free[free != NO_DEVICE], "a device", column.meaning, example=example)
     info = _info(column.title, nodes[column], "", column.meaning, example=example)
     if not isinstance(column, Label | NodeAnnotation):
         return info

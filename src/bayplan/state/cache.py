@@ -141,6 +141,11 @@ class Cache:
         assumption = self._assumed.get(pod.key)
         return assumption.annotations if assumption and assumption.uid == pod.uid else EMPTY
 
+    def assumes(self, pod: Pod) -> bool:
+        """Whether the pod is on its node by assumption alone."""
+        assumption = self._assumed.get(pod.key)
+        return assumption is not None and assumption.uid == pod.uid
+
     def forget(self, pod: Pod) -> None:
         """The pod is not going to be on the node that was assumed."""
         assumption = self._assumed.get(pod.key)

@@ -14,17 +14,19 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from bayplan.client.errors import ApiError, ConnectError
+from bayplan.client.errors import ApiError, ConnectError, Silent
 from bayplan.client.rest import ApiClient, Resource
 from bayplan.client.watch import WatchEvent, bookmark, watch
 from bayplan.kube.meta import ObjectMeta
+from bayplan.state.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
 _LASTING_SECONDS = (300.0, 600.0)
 _BACKOFF_SECONDS = (0.2, 10.0)
-# A server that has forgotten the past opens a watch all the same, and says so a moment later.
-_PROOF_SECONDS = 1.0
+# API servers send a bookmark about once a minute, however little happens. One that is frozen keeps its
+# sockets alive, so only its silence tells. A server without bookmarks is asked again, which costs little.
+_SILENCE_SECONDS = 90.0
 
 
 class Listed(Protocol):
@@ -67,15 +69,15 @@ class Informer(Generic[T]):
         *,
         consistent: bool = False,
         dice: random.Random | None = None,
+        silence_seconds: float = _SILENCE_SECONDS,
+        pulse: Pulse | None = None,
     ) -> None:
         """``consistent``: the first list, too, is of the latest state, not of what a server has at hand."""
         self.synced = asyncio.Event()
-        self.broken_since: float | None = time.monotonic()
-        """When the watch broke; ``None`` while one is open."""
-        self.last_error = ""
-        """Why the last try failed; ``""`` after one that did not."""
         self.lists = 0
         """How often everything was listed; one is the normal number."""
+        self.as_of = float("-inf")
+        """When the last list of the latest state was asked for: what was there before is in it."""
         self._client = client
         self._resource = resource
         self._path = resource.path
@@ -85,7 +87,8 @@ class Informer(Generic[T]):
         self._consistent = consistent
         self._streams = True
         self._failures = 0
-        self._proof: asyncio.TimerHandle | None = None
+        self._silence_seconds = silence_seconds
+        self._pulse = pulse or Pulse()
 
     async def run(self) -> None:
         """List and watch for ever; nothing that the API server does ends it."""
@@ -97,54 +100,76 @@ class Informer(Generic[T]):
                 self._failures = 0
                 continue
             except ApiError as error:
-                self.last_error = str(error)
+                problem = str(error)
                 pause = self._after_refusal(error)
             except ConnectError as error:
-                self.last_error = str(error)
+                problem = str(error)
+                if isinstance(error, Silent) and self.age_seconds == 0:
+                    log.info("%s; opening it again", error)
+                    self._pulse.fell_silent(problem)
+                    continue
                 pause = self._backoff()
                 log.warning("%s; trying again in %.1f s", error, pause)
-            self._mark_broken()
+            self._pulse.broke(problem)
             await asyncio.sleep(pause)
 
     @property
     def age_seconds(self) -> float:
         """0 while a watch is open, else how long it has been broken."""
-        return 0.0 if self.broken_since is None else time.monotonic() - self.broken_since
+        return self._pulse.age_seconds
+
+    @property
+    def last_error(self) -> str:
+        """Why the last try failed; ``""`` after one that did not."""
+        return self._pulse.problem
 
     async def _list(self) -> None:
         """Everything, as one stream where the server can, else page by page."""
         self.lists += 1
+        asked_at = time.monotonic()
         if self._streams:
             try:
                 # "" asks for the latest state; "0" takes what the server has at hand.
-                await self._follow("" if self._consistent else "0", initial=True)
+                consistent = self._consistent
+                await self._follow(
+                    "" if consistent else "0", initial=True, as_of=asked_at if consistent else None
+                )
             except ApiError as error:
                 if error.status not in (400, 422):
                     raise
                 self._streams = False
             else:
                 return
-        self._arrived(*await self._client.list(self._resource))
+        # The first page has no retries of the client's: two back-offs, one in the other, would hide for
+        # longer what is wrong, and ours knows Retry-After just as well.
+        objects, version = await self._client.list(self._resource, retry_first=False)
+        self._arrived(objects, version, as_of=asked_at)
 
-    async def _follow(self, version: str, *, initial: bool) -> None:
+    async def _follow(self, version: str, *, initial: bool, as_of: float | None = None) -> None:
         """One watch, until it ends; with ``initial`` its first events are the whole state."""
         params = {"resourceVersion": version}
         if initial:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         gathered: list[T] | None = [] if initial else None
         lasting = self._dice.uniform(*_LASTING_SECONDS)
-        opened = None if initial else self._await_proof
-        async for event in watch(
-            self._client, self._path, params=params, lasting_seconds=lasting, opened=opened
-        ):
+        events = watch(
+            self._client,
+            self._path,
+            params=params,
+            lasting_seconds=lasting,
+            silence_seconds=self._silence_seconds,
+            opened=None if initial else self._pulse.opened,
+        )
+        async for event in events:
+            self._pulse.heard()
             if not initial:
-                self._mark_open()
+                self._pulse.proven()
             if event.type == "BOOKMARK":
                 seen, ended = bookmark(event)
                 if gathered is not None and ended:
-                    self._arrived(gathered, seen)
+                    self._arrived(gathered, seen, as_of=as_of)
                     gathered = None
-                    self._mark_open()
+                    self._pulse.proven()
                 elif gathered is None:
                     self._version = seen or self._version
             elif gathered is not None:
@@ -153,13 +178,16 @@ class Informer(Generic[T]):
                 self._apply(event)
         if gathered is not None:
             raise ConnectError(f"listing {self._path}: the stream ended before it was complete")
+        self._pulse.ended()
 
-    def _arrived(self, objects: list[T], version: str) -> None:
+    def _arrived(self, objects: list[T], version: str, *, as_of: float | None) -> None:
         self._store.replace(objects)
+        if as_of is not None:
+            self.as_of = as_of
         self._version = version
         self._consistent = False
         self._failures = 0
-        self.last_error = ""
+        self._pulse.problem = ""
         self.synced.set()
 
     def _apply(self, event: WatchEvent) -> None:
@@ -192,22 +220,3 @@ class Informer(Generic[T]):
         low, high = _BACKOFF_SECONDS
         self._failures += 1
         return min(high, low * 2.0 ** min(self._failures, 10)) * self._dice.uniform(0.5, 1.0)
-
-    def _await_proof(self) -> None:
-        """On a quiet cluster the first event may be a minute away: a moment's silence will do."""
-        self._drop_proof()
-        self._proof = asyncio.get_running_loop().call_later(_PROOF_SECONDS, self._mark_open)
-
-    def _drop_proof(self) -> None:
-        if self._proof is not None:
-            self._proof.cancel()
-
-    def _mark_open(self) -> None:
-        self._drop_proof()
-        self.broken_since = None
-        self.last_error = ""
-
-    def _mark_broken(self) -> None:
-        self._drop_proof()
-        if self.broken_since is None:
-            self.broken_since = time.monotonic()

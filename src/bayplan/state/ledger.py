@@ -5,6 +5,8 @@ node, with what it got, so that everybody who judges from then on counts it ther
 server asked. A refusal takes the assumption back; the watch makes it a fact; and an outcome that nobody
 knows is rolled forward: the same pod to the same node, until the API server settles it. No timer ever
 takes an assumption back.
+
+Where several servers could bind, it asks before each request whether it is the one: see `writer`.
 """
 
 import asyncio
@@ -32,11 +34,24 @@ class Ledger:
     """Binds pods, and knows of every bind that is under way."""
 
     def __init__(
-        self, cache: Cache, client: ApiClient, *, commit: Commit | None, timeout_seconds: float
+        self,
+        cache: Cache,
+        client: ApiClient,
+        *,
+        commit: Commit | None,
+        timeout_seconds: float,
+        why_not: Callable[[], str] = lambda: "",
+        on_freed: Callable[[], None] = lambda: None,
     ) -> None:
+        """``why_not`` says why we may not bind at this moment; ``""`` when we may.
+
+        ``on_freed`` is called when a place is free again that was kept for a bind.
+        """
         self._cache = cache
         self._client = client
         self._commit = commit
+        self._why_not = why_not
+        self._on_freed = on_freed
         self._committing = asyncio.Lock()
         self._timeout_seconds = timeout_seconds
         # A lock is here for as long as somebody holds it or waits for it.
@@ -56,6 +71,8 @@ class Ledger:
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod; doing it twice is doing it once; `BindRefused` says why it could not be."""
+        if problem := self._why_not():
+            raise BindRefused(problem)
         # kube-scheduler may ask again while we are still at it: one at a time for each pod.
         turn = self._turns.setdefault(uid, asyncio.Lock())
         async with turn:
@@ -85,9 +102,13 @@ class Ledger:
             self._roll_forward(pod, node)
             raise
         except BaseException:
-            self._cache.forget(pod)
+            self._free(pod)
             raise
         return None
+
+    def _free(self, pod: Pod) -> None:
+        self._cache.forget(pod)
+        self._on_freed()
 
     async def _assume(self, pod: Pod, node: str) -> None:
         """Count the pod on the node, with what it gets there, if the policies agree.
@@ -114,6 +135,9 @@ class Ledger:
             self._cache.assume(now or pod, node, annotations)
 
     async def _send(self, pod: Pod, node: str, *, unsure: bool = False) -> None:
+        # Asked once more here: the policies' last word takes time, and a paused process loses more.
+        if problem := self._why_not():
+            raise BindUnknown(problem) if unsure else BindRefused(problem)
         await bind_pod(
             self._client,
             namespace=pod.namespace,
@@ -150,6 +174,9 @@ class Ledger:
         while True:
             await asyncio.sleep(pause)
             pause = min(longest, pause * 2)
+            if not self._cache.assumes(pod):
+                # The watch has seen it bound, or gone.
+                break
             try:
                 await self._send(pod, node, unsure=True)
                 log.info("pod %s is bound to %s after all", pod.key, node)
@@ -158,7 +185,7 @@ class Ledger:
                 log.warning("%s", error)
             except BindRefused as error:
                 log.info("pod %s was not bound to %s: %s", pod.key, node, error)
-                self._cache.forget(pod)
+                self._free(pod)
                 break
         self._unsettled.pop(pod.uid, None)
 

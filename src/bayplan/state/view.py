@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -93,14 +93,18 @@ class FixedView:
 class LiveView:
     """A cluster that is listed once and watched from then on."""
 
-    def __init__(self, client: ApiClient, *, max_age_seconds: float) -> None:
+    def __init__(
+        self, client: ApiClient, *, max_age_seconds: float, on_news: Callable[[], None] = lambda: None
+    ) -> None:
+        """``on_news`` is called when a watch has told something that changes the judgement of nodes."""
         self._client = client
+        self._on_news = on_news
         self._max_age_seconds = max_age_seconds
         self._cache = Cache()
         self._news = asyncio.Event()
-        self._nodes = Informer(client, NODES, _NodeStore(self._cache, self._news))
+        self._nodes = Informer(client, NODES, _NodeStore(self._cache, self._tell))
         # What we bound before a restart must be in the first list: a server that lags would hide it.
-        self._pods = Informer(client, PODS, _PodStore(self._cache, self._news), consistent=True)
+        self._pods = Informer(client, PODS, _PodStore(self._cache, self._tell), consistent=True)
         self._looked_for: dict[str, float] = {}
         self._versions: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
         self._refused: dict[str, int] = {}
@@ -112,6 +116,10 @@ class LiveView:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._nodes.run())
             group.create_task(self._pods.run())
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._on_news()
 
     @property
     def cache(self) -> Cache:
@@ -126,6 +134,12 @@ class LiveView:
         snapshot = self._cache.snapshot()
         self._versions[snapshot] = self._cache.version
         return snapshot
+
+    async def listed(self) -> float:
+        """Wait for the first list; the moment whose bound pods are all in view."""
+        await self._nodes.synced.wait()
+        await self._pods.synced.wait()
+        return self._pods.as_of
 
     @property
     def age_seconds(self) -> float:
@@ -201,51 +215,51 @@ class LiveView:
 class _NodeStore:
     """Nodes, as the informer of nodes wants to keep them."""
 
-    def __init__(self, cache: Cache, news: asyncio.Event) -> None:
+    def __init__(self, cache: Cache, tell: Callable[[], None]) -> None:
         self._cache = cache
-        self._news = news
+        self._tell = tell
 
     def replace(self, nodes: Iterable[NodeObject]) -> None:
         """Exactly these nodes are there."""
         self._cache.replace_nodes(nodes)
-        self._news.set()
+        self._tell()
 
     def put(self, node: NodeObject) -> None:
         """A node is there, or is different."""
         self._cache.put_node(node)
-        self._news.set()
+        self._tell()
 
     def drop(self, node: NodeObject) -> None:
         """A node is gone."""
         self._cache.drop_node(node.name)
-        self._news.set()
+        self._tell()
 
 
 class _PodStore:
     """Pods, as the informer of pods wants to keep them."""
 
-    def __init__(self, cache: Cache, news: asyncio.Event) -> None:
+    def __init__(self, cache: Cache, tell: Callable[[], None]) -> None:
         self._cache = cache
-        self._news = news
+        self._tell = tell
 
     def replace(self, pods: Iterable[Pod]) -> None:
         """Exactly these pods are there."""
         self._cache.replace_pods(pods)
-        self._news.set()
+        self._tell()
 
     def put(self, pod: Pod) -> None:
         """A pod is there, or is different."""
         before = self._cache.version
         self._cache.put_pod(pod)
         if self._cache.version != before:
-            self._news.set()
+            self._tell()
 
     def drop(self, pod: Pod) -> None:
         """A pod is gone."""
         before = self._cache.version
         self._cache.drop_pod(pod.key)
         if self._cache.version != before:
-            self._news.set()
+            self._tell()
 
 
 async def list_cluster(client: ApiClient) -> Snapshot:

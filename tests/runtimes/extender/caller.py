@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from bayplan.runtimes.extender.serve import Address, Server
+from bayplan.runtimes.extender.listener import Address
+from bayplan.runtimes.extender.serve import Server
 
 PATIENCE_SECONDS = 10.0
 

@@ -24,6 +24,7 @@ from bayplan.runtimes.extender.limits import BodyError, BodyReader, Limits
 from bayplan.runtimes.extender.verbs import Answer, Verbs
 from bayplan.runtimes.extender.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.nudge import Nudge
 from bayplan.state.verify import Verification
 from bayplan.state.view import View
 from bayplan.wire import v1
@@ -53,6 +54,8 @@ class ExtenderApp:
     ) -> None:
         self.verbs = verbs
         self.view = view
+        self.nudge: Nudge | None = None
+        """Who remembers refused pods, where waiting pods are touched."""
         self.tls = tls
         self.in_flight = 0
         self._working = 0
@@ -158,12 +161,14 @@ class ExtenderApp:
             said = await self._workers.run(partial(work, body, cluster))
             if last or cluster is None or not await self._behind(said, cluster):
                 break
+        if said.refused is not None and self.nudge is not None:
+            self.nudge.refused(said.refused.pod, said.refused.helped_by)
         return said
 
     async def _behind(self, said: Answer, seen: Snapshot) -> bool:
         if said.not_in_view and await self.view.read(said.not_in_view):
             return True
-        return bool(said.refused_pod) and await self.view.news_for(said.refused_pod, seen)
+        return said.refused is not None and await self.view.news_for(said.refused.pod.uid, seen)
 
     def _problem(
         self, verb: str | None, result: str, text: str, *, body: bytes | None = None, count: bool = True

@@ -1,18 +1,32 @@
 """From the configuration to a server: addresses, certificates, where the cluster comes from."""
 
+import socket
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
 from bayplan.authoring.registry import Policy
+from bayplan.client.connect import Connection
 from bayplan.config.cluster import open_cluster
 from bayplan.config.load import ConfigError
-from bayplan.config.v1 import BayplanConfiguration, ExtenderSection, LimitsSection, TlsSection
+from bayplan.config.v1 import (
+    BayplanConfiguration,
+    ClusterSection,
+    ExtenderSection,
+    LimitsSection,
+    TlsSection,
+)
+from bayplan.engine.commit import commits
 from bayplan.ops.tls import TlsFiles
 from bayplan.runtimes.extender.limits import Limits
-from bayplan.runtimes.extender.serve import Address, Options
+from bayplan.runtimes.extender.listener import Address
+from bayplan.runtimes.extender.serve import Options
+from bayplan.state.nudge import NudgeOptions
+from bayplan.state.writer import LeaseOptions
 
 # Up to 1.37 a node in FailedNodes makes kube-scheduler's preemption err on each attempt.
 _FAILED_NODES_HEEDED_FROM = 38
+_LEASE_SLACK_SECONDS = 0.5
 
 
 def options_from(
@@ -34,6 +48,8 @@ def options_from(
         max_age_seconds=config.cluster.max_age.seconds,
         qps=config.cluster.qps,
         burst=config.cluster.burst,
+        lease=_lease(extender, connection, policies),
+        nudge=_nudge(config.cluster, connection),
         tls=_tls_files(extender.tls, base) if extender.tls else None,
         tls_reload_seconds=extender.tls.reload.seconds if extender.tls else 0.0,
         limits=_limits(extender.limits),
@@ -49,6 +65,54 @@ def address(text: str, *, key: str) -> Address:
     if int(port) > 65535:
         raise ConfigError(f"{key}: {text!r}: there is no port above 65535")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8888" means every interface
+
+
+def _lease(
+    extender: ExtenderSection, connection: Connection | None, policies: Sequence[Policy]
+) -> LeaseOptions | None:
+    """The Lease to hold, where there is a cluster to have one in and a policy that needs it."""
+    section = extender.lease
+    if section.use == "always" and connection is None:
+        raise ConfigError("extender.lease.use is always: a Lease needs --kubeconfig or --in-cluster")
+    if connection is None or section.use == "never" or (section.use == "auto" and not commits(policies)):
+        return None
+    margin_seconds = extender.limits.request_timeout.seconds + _LEASE_SLACK_SECONDS
+    if section.duration.seconds < 2 * margin_seconds:
+        raise ConfigError(
+            f"extender.lease.duration: {section.duration.text} is too short: a bind may take"
+            f" {extender.limits.request_timeout.text} (limits.requestTimeout);"
+            f" want {2 * margin_seconds:.0f}s or more"
+        )
+    return LeaseOptions(
+        name=section.name,
+        namespace=section.namespace or connection.namespace,
+        identity=_identity(address(extender.listen, key="extender.listen")),
+        duration_seconds=int(section.duration.seconds),
+        margin_seconds=margin_seconds,
+    )
+
+
+def _nudge(section: ClusterSection, connection: Connection | None) -> NudgeOptions | None:
+    if not section.nudge.enabled:
+        return None
+    if connection is None:
+        raise ConfigError("cluster.nudge is enabled: touching pods needs --kubeconfig or --in-cluster")
+    return NudgeOptions(section.nudge.qps, section.nudge.interval.seconds)
+
+
+def _identity(listen: Address) -> str:
+    """Who we are to a Lease: the same after a restart, and nobody else's while we listen there.
+
+    Two machines may have one name, so the boot is part of it.
+    """
+    unique = uuid.uuid4().hex[:8]
+    if not listen[1]:
+        return f"{socket.gethostname()}-{unique}"
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+    except OSError:  # not Linux
+        boot = unique
+    return f"{socket.gethostname()}:{listen[1]}-{boot}"
 
 
 def _tls_files(section: TlsSection, base: Path) -> TlsFiles:

@@ -2,12 +2,9 @@
 
 import asyncio
 import contextlib
-import errno
 import logging
 import signal
-import socket
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,24 +19,21 @@ from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsError, TlsFiles
 from bayplan.ops.watchdog import watch_interpreter
 from bayplan.runtimes.extender.app import ExtenderApp, OpsApp
-from bayplan.runtimes.extender.connection import Handler, HttpServer
 from bayplan.runtimes.extender.limits import Limits
+from bayplan.runtimes.extender.listener import Address, Listener
 from bayplan.runtimes.extender.verbs import Binder, Verbs
 from bayplan.runtimes.extender.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.state.ledger import Ledger
-from bayplan.state.verify import Verification, verify
-from bayplan.state.view import FixedView, LiveView, View, list_cluster
+from bayplan.snapshot.units import Units
+from bayplan.state.live import LiveCluster
+from bayplan.state.nudge import NudgeOptions
+from bayplan.state.verify import Verification
+from bayplan.state.view import FixedView, View
+from bayplan.state.writer import LeaseOptions
 
 log = logging.getLogger(__name__)
 
-Address = tuple[str, int]
-
 _VERIFY_SECONDS = 300.0
-
-
-class ListenError(Exception):
-    """The server cannot listen where it was told to."""
 
 
 @dataclass(frozen=True)
@@ -60,58 +54,15 @@ class Options:
     qps: float = 50.0
     burst: int = 100
     binder: Binder | None = None
+    lease: LeaseOptions | None = None
+    """``None`` where this server is the only one that binds."""
+    nudge: NudgeOptions | None = None
+    """``None`` where waiting pods are left alone."""
     tls: TlsFiles | None = None
     tls_reload_seconds: float = 5.0
     limits: Limits = field(default_factory=Limits)
     version: str = ""
     watch_interpreter: bool = True
-
-
-class Listener:
-    """A listening socket whose certificates can be replaced while it listens."""
-
-    def __init__(self, handler: Handler, address: Address, *, limits: Limits, flag: str) -> None:
-        self._limits = limits
-        self.http = HttpServer(
-            handler,
-            max_connections=limits.max_connections,
-            header_seconds=limits.header_seconds,
-            write_seconds=limits.body_seconds,
-            keep_alive_seconds=limits.keep_alive_seconds,
-        )
-        self._socket = _bind(address, flag=flag)
-        self._server: asyncio.AbstractServer | None = None
-        host, port = self._socket.getsockname()[:2]
-        self.address: Address = (host, port)
-
-    async def listen(self, context: ssl.SSLContext | None) -> None:
-        """Accept connections with these certificates from now on; open ones go on as they are."""
-        loop = asyncio.get_running_loop()
-        handshake_seconds = self._limits.header_seconds if context else None
-        # A second server on the same socket before the first one goes: no connection is ever refused.
-        fresh = await loop.create_server(
-            self.http,
-            sock=self._socket.dup(),
-            ssl=context,
-            ssl_handshake_timeout=handshake_seconds,
-            backlog=1024,
-        )
-        if self._server is not None:
-            self._server.close()
-        self._server = fresh
-
-    def stop_accepting(self) -> None:
-        """Close the door; those inside may finish."""
-        if self._server is not None:
-            self._server.close()
-        self._socket.close()
-
-    async def close(self) -> None:
-        """Close what is still open."""
-        self.stop_accepting()
-        # Idle connections end now; the timeout is for those that are being answered.
-        self.http.pre_shutdown()
-        await self.http.shutdown(timeout=1.0)
 
 
 class Server:
@@ -145,8 +96,7 @@ class Server:
             path=options.path,
             tls=options.tls,
         )
-        self.ledger: Ledger | None = None
-        self._verify: Callable[[], Awaitable[Verification]] | None = None
+        self.live: LiveCluster | None = None
         self.ops_listener: Listener | None = None
         self._draining = False
         self._stop = asyncio.Event()
@@ -162,30 +112,23 @@ class Server:
             context = options.tls.context() if options.tls else None
             tasks: list[asyncio.Task[None]] = []
             stack.push_async_callback(_cancel, tasks)
+            # Bound before anybody can ask whether we are ready, and before the Lease: the address is ours.
+            self.listener = Listener(self.app.handle, options.listen, limits=options.limits, flag="--listen")
+            stack.callback(self.listener.stop_accepting)
             if options.connection is not None:
                 api = ApiClient(options.connection, qps=options.qps, burst=options.burst)
                 client = await stack.enter_async_context(api)
-                live = LiveView(client, max_age_seconds=options.max_age_seconds)
-                self.view = self.app.view = live
-                tasks.append(asyncio.create_task(live.run()))
-                self.ledger = Ledger(
-                    live.cache,
-                    client,
-                    commit=self._commit if commits(options.policies) else None,
-                    timeout_seconds=options.limits.request_seconds,
-                )
-                stack.push_async_callback(self.ledger.close)
-                self._verify = partial(self._verify_against, client)
-                tasks.append(asyncio.create_task(self._verify_now_and_then()))
-                self.app.verbs.binder = self.ledger
+                await self._follow(client, stack)
             if options.watch_interpreter:
                 watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
                 tasks.append(asyncio.create_task(watching))
-            # Bound before anybody can ask whether we are ready.
-            self.listener = Listener(self.app.handle, options.listen, limits=options.limits, flag="--listen")
-            stack.callback(self.listener.stop_accepting)
             if options.ops_listen is not None:
-                ops = OpsApp(self.health, self.metrics, refresh=self._refresh_gauges, verify=self._verify)
+                ops = OpsApp(
+                    self.health,
+                    self.metrics,
+                    refresh=self._refresh_gauges,
+                    verify=self._verify if self.live else None,
+                )
                 self.ops_listener = Listener(
                     ops.handle, options.ops_listen, limits=options.limits, flag="--ops-listen"
                 )
@@ -200,6 +143,28 @@ class Server:
                 yield self
             finally:
                 await self._drain()
+
+    async def _follow(self, client: ApiClient, stack: contextlib.AsyncExitStack) -> None:
+        """Watch the cluster, and bind in it, while the stack lasts."""
+        options = self.options
+        live = self.live = LiveCluster(
+            client,
+            commit=self._commit if commits(options.policies) else None,
+            managed={c.resource for p in options.policies for c in p.columns if isinstance(c, Units)},
+            lease=options.lease,
+            nudge=options.nudge,
+            max_age_seconds=options.max_age_seconds,
+            bind_seconds=options.limits.request_seconds,
+        )
+        self.view = self.app.view = live.view
+        self.app.verbs.binder = live.ledger
+        self.app.nudge = live.nudge
+        if live.nudge is not None:
+            live.nudge.on_nudged = self.metrics.nudges.inc
+        stack.push_async_callback(live.close)
+        # Ended before it closes: whoever gives the Lease back must not take it again.
+        tasks = [asyncio.create_task(work) for work in (live.run(), self._verify_now_and_then())]
+        stack.push_async_callback(_cancel, tasks)
 
     async def _commit(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         """The policies' last word, in a policy thread."""
@@ -259,23 +224,33 @@ class Server:
         self.health.ready["not-draining"] = lambda: "the server is shutting down" if self._draining else ""
         if self.options.connection is not None or self.options.snapshot is not None:
             self.health.ready["cluster-view"] = self._view_problem
+        if self.options.lease is not None:
+            self.health.ready["one-writer"] = lambda: self.live.why_not_bind() if self.live else ""
         for policy in self.options.policies:
             self.health.notes[f"policy {policy.name}"] = partial(self._policy_note, policy.name)
 
-    async def _verify_against(self, client: ApiClient) -> Verification:
-        found = await verify(lambda: self.view.current, partial(list_cluster, client))
+    async def _verify(self) -> Verification:
+        assert self.live is not None, "nothing but a live cluster can be verified"
+        found = await self.live.verify()
         self.metrics.drift.set(len(found.drift))
         for line in found.drift[:10]:
             log.error("the view is wrong: %s", line)
+        self._flag(found.unaccounted)
         return found
+
+    def _flag(self, unaccounted: list[str]) -> None:
+        self.metrics.unaccounted.set(len(unaccounted))
+        for pod in unaccounted[:10]:
+            log.warning("pod %s holds a managed resource and was bound by somebody else", pod)
 
     async def _verify_now_and_then(self) -> None:
         """Look for drift every few minutes; there must be none."""
+        assert self.live is not None, "nothing but a live cluster can be verified"
+        self._flag(await self.live.unaccounted())
         while True:
             await asyncio.sleep(_VERIFY_SECONDS)
             try:
-                if self._verify is not None:
-                    await self._verify()
+                await self._verify()
             except (ApiError, ConnectError) as error:
                 log.warning("the view could not be verified: %s", error)
 
@@ -295,34 +270,15 @@ class Server:
         for policy in self.options.policies:
             self.metrics.policy_healthy.labels(policy.name).set(policy.name not in unhealthy)
         self.metrics.connections.set(len(self.listener.http.connections))
-        if self.ledger is not None:
-            self.metrics.assumed.set(self.ledger.assumed_count)
-            self.metrics.unsettled.set(self.ledger.unsettled_count)
+        if self.live is not None:
+            self.metrics.assumed.set(self.live.ledger.assumed_count)
+            self.metrics.unsettled.set(self.live.ledger.unsettled_count)
+            self.metrics.writer.set(not self.live.why_not_bind())
         if self.view.current is not None:
             self.metrics.view_nodes.set(len(self.view.current.nodes))
             if self.view.current.pods_known:
                 self.metrics.view_pods.set(len(self.view.current.pods))
             self.metrics.view_age.set(self.view.age_seconds)
-
-
-def _bind(address: Address, *, flag: str) -> socket.socket:
-    host, port = address
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(1024)
-        listening.setblocking(False)
-    except (OSError, TypeError, ValueError) as error:
-        # A host that cannot be written in IDNA is a TypeError to Python.
-        listening.close()
-        reason = getattr(error, "strerror", None) or error
-        hint = ""
-        if getattr(error, "errno", None) == errno.EADDRINUSE:
-            hint = f"; is another `bayplan` running? choose another address with {flag}"
-        raise ListenError(f"cannot listen on {host}:{port}: {reason}{hint}") from error
-    return listening
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:

@@ -45,8 +45,16 @@ class Answer:
     error: str = ""
     not_in_view: tuple[str, ...] = ()
     """Nodes that were asked about and are not in view: worth a look before they are refused."""
-    refused_pod: str = ""
-    """UID of a pod that was refused on every node: worth a moment's wait for news."""
+    refused: "Refused | None" = None
+    """The pod was refused on every node: worth a moment's wait for news."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A pod that has nowhere to go, and what may change that; anything where nothing is named."""
+
+    pod: Pod
+    helped_by: frozenset[str]
 
 
 class Binder(Protocol):
@@ -84,8 +92,8 @@ class Verbs:
         if decision.error:
             return Answer(encode(answer.filter_error(decision.error)), "error", decision.error)
         result = answer.filter_result(asked, decision, failed_nodes_heeded=self.failed_nodes_heeded)
-        refused_pod = "" if decision.passed.any() else pod.uid
-        return Answer(encode(result), not_in_view=decision.not_in_view, refused_pod=refused_pod)
+        refused = None if decision.passed.any() else Refused(pod, _helped_by(decision))
+        return Answer(encode(result), not_in_view=decision.not_in_view, refused=refused)
 
     def prioritize(self, body: bytes, cluster: Snapshot | None, attempt: Attempt) -> Answer:
         """How good each node is."""
@@ -212,6 +220,12 @@ class Verbs:
                 dropped.candidate.node,
                 dropped.text,
             )
+
+
+def _helped_by(decision: Decision) -> frozenset[str]:
+    """What may change the verdict; nothing named where a reason does not say, since it may be anything."""
+    topics = [reason.helped_by for _, reason, _ in decision.groups()]
+    return frozenset().union(*topics) if topics and all(topics) else frozenset()
 
 
 def _told(decision: Decision, *, would: bool) -> str:

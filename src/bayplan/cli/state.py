@@ -1,11 +1,16 @@
-"""``bayplan verify``: is what a running server knows of the cluster true?"""
+"""``bayplan state``: what a running server knows of the cluster, and whether it is true."""
 
 import click
 
 from bayplan.cli.options import output_option
 
 
-@click.command(short_help="Compare a running server's view with a fresh list.")
+@click.group(short_help="What a running server knows of the cluster.")
+def command() -> None:
+    """Look into a running server's view of the cluster."""
+
+
+@command.command("verify", short_help="Compare it with a fresh list.")
 @click.option(
     "--server",
     default="http://127.0.0.1:8889",
@@ -14,7 +19,7 @@ from bayplan.cli.options import output_option
     help="The server's ops address.",
 )
 @output_option
-def command(server: str, output: str) -> None:
+def verify(server: str, output: str) -> None:
     """Compare what a running server knows of nodes, pods and allocations with a fresh list.
 
     Exits 0 when they agree and 1 when they do not.

@@ -1,0 +1,47 @@
+"""TLS contexts: whom to trust, and which certificate to show."""
+
+import base64
+import binascii
+import ssl
+import tempfile
+from pathlib import Path
+
+
+def client_context(*, authority_pem: str = "", verify: bool = True) -> ssl.SSLContext:
+    """A context that trusts this authority, or those of the system, or, without ``verify``, anybody."""
+    context = ssl.create_default_context(cadata=authority_pem or None)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def show_certificate(context: ssl.SSLContext, *, certificate_pem: str, key_pem: str) -> None:
+    """Show this certificate to servers that ask for one."""
+    # Python loads key pairs from files only; what is written here exists for a moment, for us alone.
+    with tempfile.TemporaryDirectory() as scratch:
+        certificate, key = Path(scratch, "cert.pem"), Path(scratch, "key.pem")
+        for path, text in ((certificate, certificate_pem), (key, key_pem)):
+            path.touch(mode=0o600)
+            path.write_text(text)
+        context.load_cert_chain(certificate, key, password="")
+
+
+def pem(data: str, file: Path) -> str:
+    """The PEM text that a kubeconfig gives as base64 or as a file; data wins, as with kubectl.
+
+    `ValueError` where there is none.
+    """
+    problem = "a certificate or key cannot be read"
+    try:
+        content = base64.b64decode("".join(data.split()), validate=True) if data else file.read_bytes()
+    except binascii.Error as error:
+        raise ValueError(f"{problem}: not base64 of a PEM file: {error}") from error
+    except OSError as error:
+        raise ValueError(f"{problem}: {file}: {error.strerror or error}") from error
+    # PEM is ASCII; what is not, is in the comments that some bundles have.
+    text = content.decode("ascii", errors="ignore")
+    # An empty CA would mean that of the system: anybody's certificate.
+    if not text.strip():
+        raise ValueError(f"{problem}: {'base64 of nothing' if data else f'{file} is empty'}")
+    return text

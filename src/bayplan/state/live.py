@@ -1,0 +1,101 @@
+"""A live cluster: watched, bound in, and checked against the API server, behind one door."""
+
+import asyncio
+import contextlib
+from collections.abc import Collection
+from functools import partial
+
+from bayplan.client.lease import LeaseApi
+from bayplan.client.rest import ApiClient
+from bayplan.state.ledger import Commit, Ledger
+from bayplan.state.nudge import PODS, Nudge, NudgeOptions
+from bayplan.state.verify import Verification, caught_up, unaccounted, verify
+from bayplan.state.view import LiveView, list_cluster
+from bayplan.state.writer import LeaseOptions, Writer
+
+_LEASE_FIRST_SECONDS = 2.0
+
+
+class LiveCluster:
+    """What a server knows of a cluster, and what it does there."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        commit: Commit | None,
+        managed: Collection[str],
+        lease: LeaseOptions | None = None,
+        nudge: NudgeOptions | None = None,
+        max_age_seconds: float,
+        bind_seconds: float,
+    ) -> None:
+        """``commit``: the policies' last word, about ``managed`` resources and others.
+
+        Without a ``lease`` we are the only one that binds.
+        """
+        self._managed = managed
+        self._fresh = partial(list_cluster, client)
+        self.view = LiveView(client, max_age_seconds=max_age_seconds, on_news=self._news)
+        self.nudge = Nudge(client, self.view.cache, nudge) if nudge else None
+        self.writer: Writer | None = None
+        if lease is not None:
+            api = LeaseApi(
+                client, namespace=lease.namespace, name=lease.name, timeout_seconds=lease.margin_seconds
+            )
+            self.writer = Writer(api, lease, caught_up=self._caught_up)
+        self.ledger = Ledger(
+            self.view.cache,
+            client,
+            commit=commit,
+            timeout_seconds=bind_seconds,
+            why_not=self.why_not_bind,
+            on_freed=partial(self.changed, PODS),
+        )
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            if self.writer is not None:
+                group.create_task(self.writer.run())
+                # Listed after the Lease is ours, the pods are those that the old holder left: that saves
+                # a second list.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LEASE_FIRST_SECONDS):
+                        await self.writer.tried.wait()
+            if self.nudge is not None:
+                group.create_task(self.nudge.run())
+            group.create_task(self.view.run())
+
+    async def close(self) -> None:
+        """Stop binding; give the Lease back, unless a bind of ours may still land."""
+        settled = not self.ledger.unsettled_count
+        await self.ledger.close()
+        if self.writer is not None:
+            await self.writer.close(release=settled)
+
+    def why_not_bind(self) -> str:
+        """Why this server may not bind at this moment; ``""`` when it may."""
+        return self.writer.problem() if self.writer is not None else ""
+
+    async def verify(self) -> Verification:
+        """Compare the view with a fresh list."""
+        return await verify(lambda: self.view.current, self._fresh, managed=self._managed)
+
+    def changed(self, topic: str) -> None:
+        """Something changed that kube-scheduler does not see: whoever waits for it is touched."""
+        if self.nudge is not None:
+            self.nudge.changed(topic)
+
+    def _news(self) -> None:
+        if self.nudge is not None:
+            self.nudge.news()
+
+    async def unaccounted(self) -> list[str]:
+        """Pods that hold a managed resource and were bound by somebody else, once all are listed."""
+        await self.view.listed()
+        seen = self.view.current
+        return await asyncio.to_thread(unaccounted, seen, self._managed) if seen else []
+
+    async def _caught_up(self, since: float) -> None:
+        await caught_up(self.view, self._fresh, since=since)

@@ -1,0 +1,143 @@
+"""The nudge: a pod that waits for something which kube-scheduler does not see is touched when it changes.
+
+kube-scheduler tries a refused pod again on the next event of the cluster, else after five minutes. A price
+that fell, a place that was kept for a bind which then failed: those are no events. Writing an annotation on
+the waiting pod is one. It needs the right to patch pods, so it is off unless it is asked for; and it is
+slow on purpose, since each touch costs a scheduling attempt.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from bayplan.client.errors import ApiError, ConnectError
+from bayplan.client.limiter import Limiter
+from bayplan.client.rest import ApiClient
+from bayplan.kube.pod import Pod
+from bayplan.state.cache import Cache
+
+log = logging.getLogger(__name__)
+
+ANNOTATION = "bayplan.dev/nudged"
+PODS = "pods"
+"""The topic of what pods hold on nodes; see `Reason.helped_by`."""
+
+_WAITING_LIMIT = 20_000
+# News this soon after a refusal may be what woke the pod: kube-scheduler can be ahead of our own watch.
+_LATE_SECONDS = 2.0
+_TIMEOUT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class NudgeOptions:
+    """How often pods may be touched."""
+
+    qps: float
+    interval_seconds: float
+    """How long one pod is left alone after a touch."""
+
+
+@dataclass
+class _Waiting:
+    """A pod that was refused on every node."""
+
+    key: str
+    uid: str
+    topics: Collection[str]
+    refused_at: float
+    nudged_at: float = float("-inf")
+
+
+class Nudge:
+    """Remembers who was refused, and touches them when what they wait for changes."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        cache: Cache,
+        options: NudgeOptions,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.on_nudged: Callable[[], None] = lambda: None
+        """Called after each touch, by whoever counts them."""
+        self._client = client
+        self._cache = cache
+        self._interval_seconds = options.interval_seconds
+        self._limiter = Limiter(per_second=options.qps, burst=1)
+        self._clock = clock
+        self._sleep = sleep
+        self._waiting: dict[str, _Waiting] = {}
+        self._due: dict[str, _Waiting] = {}
+        self._wake = asyncio.Event()
+
+    def refused(self, pod: Pod, topics: Collection[str]) -> None:
+        """The pod was refused on every node; ``topics`` may change that, anything where there are none."""
+        known = self._waiting.pop(pod.uid, None)
+        nudged_at = known.nudged_at if known else float("-inf")
+        # Put last: the first to be dropped is the one that was refused longest ago.
+        self._waiting[pod.uid] = _Waiting(pod.key, pod.uid, topics, self._clock(), nudged_at)
+        if len(self._waiting) > _WAITING_LIMIT:
+            del self._waiting[next(iter(self._waiting))]
+
+    def changed(self, topic: str) -> None:
+        """Something changed that kube-scheduler does not see."""
+        self._touch(w for w in self._waiting.values() if not w.topics or topic in w.topics)
+
+    def news(self) -> None:
+        """The watch told of a change; kube-scheduler sees it too, but may have asked us before."""
+        since = self._clock() - _LATE_SECONDS
+        late = []
+        for waiting in reversed(self._waiting.values()):
+            if waiting.refused_at < since:
+                break
+            # Refused again right after a touch, it has seen what there was to see.
+            if waiting.refused_at - waiting.nudged_at > _LATE_SECONDS:
+                late.append(waiting)
+        self._touch(late)
+
+    async def run(self) -> None:
+        """Touch those whose turn it is, until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._due:
+                waiting = min(self._due.values(), key=lambda w: w.nudged_at)
+                rest = waiting.nudged_at + self._interval_seconds - self._clock()
+                if rest > 0:
+                    await self._sleep(rest)
+                    continue
+                del self._due[waiting.uid]
+                await self._nudge(waiting)
+
+    def _touch(self, waiting: Iterable[_Waiting]) -> None:
+        self._due.update((w.uid, w) for w in waiting)
+        if self._due:
+            self._wake.set()
+
+    async def _nudge(self, waiting: _Waiting) -> None:
+        pod = self._cache.pod(waiting.key)
+        if pod is None or pod.uid != waiting.uid or pod.node_name:
+            self._waiting.pop(waiting.uid, None)
+            return
+        await self._limiter.turn()
+        waiting.nudged_at = self._clock()
+        namespace, _, name = waiting.key.partition("/")
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+        # The UID makes it a conflict where another pod has the name by now.
+        note = {"metadata": {"uid": waiting.uid, "annotations": {ANNOTATION: f"{time.time():.3f}"}}}
+        try:
+            await self._client.patch(path, note, timeout_seconds=_TIMEOUT_SECONDS)
+        except ApiError as error:
+            if error.status in (404, 409):
+                self._waiting.pop(waiting.uid, None)
+                return
+            log.warning("%s", error)
+        except ConnectError as error:
+            log.warning("%s", error)
+        else:
+            self.on_nudged()

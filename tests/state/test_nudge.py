@@ -1,0 +1,174 @@
+"""The nudge: who waits for what, who is touched when it changes, and how seldom."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from bayplan.client.errors import ApiError
+from bayplan.kube.pod import Pod
+from bayplan.state import nudge as nudge_module
+from bayplan.state.cache import Cache
+from bayplan.state.nudge import ANNOTATION, PODS, Nudge, NudgeOptions
+from bayplan.testing import make_node, make_pod
+
+PRICE = "source:price"
+
+
+class Api:
+    """Stands in for the API server: writes down who was touched."""
+
+    def __init__(self) -> None:
+        self.touched: list[str] = []
+        self.notes: list[dict[str, Any]] = []
+        self.refusal: ApiError | None = None
+
+    async def patch(self, path: str, body: dict[str, Any], **_: object) -> bytes:
+        self.touched.append(path.rpartition("/")[2])
+        self.notes.append(body)
+        if self.refusal is not None:
+            raise self.refusal
+        return b"{}"
+
+
+class World:
+    """A cluster with pods that wait, and a clock that is moved by hand."""
+
+    def __init__(self, *, interval_seconds: float = 0.0) -> None:
+        self.now = 1000.0
+        self.api = Api()
+        self.cache = Cache()
+        self.cache.put_node(make_node("n").object)
+        options = NudgeOptions(qps=1e6, interval_seconds=interval_seconds)
+        self.rests: list[float] = []
+        self.nudge = Nudge(
+            self.api,  # type: ignore[arg-type]
+            self.cache,
+            options,
+            clock=lambda: self.now,
+            sleep=self._rest,
+        )
+
+    async def _rest(self, seconds: float) -> None:
+        self.rests.append(seconds)
+        self.now += seconds
+
+    def waits(self, name: str, *topics: str) -> Pod:
+        pod = make_pod(name, uid=f"uid-of-{name}")
+        self.cache.put_pod(pod)
+        self.nudge.refused(pod, frozenset(topics))
+        return pod
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.nudge.run())
+        yield
+        for _ in range(200):
+            await asyncio.sleep(0)
+        task.cancel()
+
+
+async def touched_after(world: World, *topics: str) -> list[str]:
+    async with world.running():
+        for topic in topics:
+            world.nudge.changed(topic)
+    return world.api.touched
+
+
+async def test_who_waits_for_it_is_touched() -> None:
+    world = World()
+    world.waits("for-the-price", PRICE)
+    world.waits("for-pods", PODS)
+    world.waits("for-anything")
+
+    assert await touched_after(world, PRICE) == ["for-the-price", "for-anything"]
+    assert ANNOTATION in world.api.notes[0]["metadata"]["annotations"]
+    assert world.api.notes[0]["metadata"]["uid"], "another pod of that name must not be touched"
+
+
+async def test_who_is_bound_or_gone_is_left_alone() -> None:
+    world = World()
+    bound = world.waits("bound", PRICE)
+    world.cache.assume(bound, "n")
+    world.cache.drop_pod(world.waits("gone", PRICE).key)
+    world.waits("waits", PRICE)
+
+    assert await touched_after(world, PRICE) == ["waits"]
+
+
+async def test_ten_changes_are_one_touch() -> None:
+    world = World()
+    world.waits("waits", PRICE)
+
+    assert await touched_after(world, *[PRICE] * 10) == ["waits"]
+
+
+async def test_a_touched_pod_is_left_alone_for_a_while() -> None:
+    world = World(interval_seconds=10)
+    world.waits("waits", PRICE)
+    assert await touched_after(world, PRICE) == ["waits"]
+    assert world.rests == []
+    world.now += 4
+    world.waits("waits", PRICE)
+
+    assert await touched_after(world, PRICE) == ["waits", "waits"]
+
+    assert world.rests == [6.0]
+
+
+@pytest.mark.parametrize(
+    ("ago_seconds", "touched"),
+    [
+        pytest.param(0.5, ["waits"], id="news right after a refusal may be what woke the pod"),
+        pytest.param(5.0, [], id="later news wake it in kube-scheduler anyway"),
+    ],
+)
+async def test_news_of_the_watch(ago_seconds: float, touched: list[str]) -> None:
+    world = World()
+    world.waits("waits", PODS)
+    world.now += ago_seconds
+    async with world.running():
+        world.nudge.news()
+
+    assert world.api.touched == touched
+
+
+async def test_a_pod_refused_right_after_its_touch_does_not_go_round_in_circles() -> None:
+    world = World()
+    world.waits("waits", PODS)
+    async with world.running():
+        world.nudge.news()
+    world.now += 0.5
+    world.waits("waits", PODS)
+    async with world.running():
+        world.nudge.news()
+
+    assert world.api.touched == ["waits"]
+
+
+@pytest.mark.parametrize(
+    ("status", "again"),
+    [
+        pytest.param(404, ["waits"], id="gone: forgotten"),
+        pytest.param(409, ["waits"], id="another pod by now: forgotten"),
+        pytest.param(503, ["waits", "waits"], id="busy: tried at the next change"),
+    ],
+)
+async def test_a_touch_that_is_refused(status: int, again: list[str]) -> None:
+    world = World()
+    world.waits("waits", PRICE)
+    world.api.refusal = ApiError(status, "no", doing="patching")
+    await touched_after(world, PRICE)
+
+    assert await touched_after(world, PRICE) == again
+
+
+async def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nudge_module, "_WAITING_LIMIT", 3)
+    world = World()
+    for number in range(5):
+        world.waits(f"p{number}", PRICE)
+
+    assert await touched_after(world, PRICE) == ["p2", "p3", "p4"]

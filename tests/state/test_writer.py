@@ -1,0 +1,282 @@
+"""One writer: who holds the Lease, when it may bind, and when it must not."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from bayplan.client.errors import ApiError, ConnectError
+from bayplan.client.lease import Lease, LeaseSpec
+from bayplan.state.writer import LeaseOptions, Writer
+
+DURATION, MARGIN = 15, 5.0
+PERIOD = DURATION / 6
+
+
+class Leases:
+    """Stands in for the API server's Lease: versions, conflicts, and silence on demand."""
+
+    namespace, name = "default", "bayplan"
+
+    def __init__(self) -> None:
+        self.stored: Lease | None = None
+        self.silent_for: set[str] = set()
+        self.writes: list[str] = []
+
+    async def read(self) -> Lease:
+        self._fail_if_silent("")
+        if self.stored is None:
+            raise ApiError(404, "not found", doing="reading")
+        return self.stored
+
+    async def create(self, spec: LeaseSpec) -> Lease:
+        self._fail_if_silent(spec.holder_identity or "")
+        if self.stored is not None:
+            raise ApiError(409, "exists", doing="creating")
+        return self._store({"name": self.name, "labels": {"kept": "yes"}}, spec, version=1)
+
+    async def update(self, lease: Lease, spec: LeaseSpec) -> Lease:
+        self._fail_if_silent(spec.holder_identity or "")
+        assert self.stored is not None
+        if lease.metadata["resourceVersion"] != self.stored.metadata["resourceVersion"]:
+            raise ApiError(409, "changed", doing="writing")
+        return self._store(lease.metadata, spec, version=int(lease.metadata["resourceVersion"]) + 1)
+
+    def _store(self, metadata: dict[str, object], spec: LeaseSpec, *, version: int) -> Lease:
+        self.writes.append(spec.holder_identity or "nobody")
+        self.stored = Lease({**metadata, "resourceVersion": str(version)}, spec)
+        return self.stored
+
+    def _fail_if_silent(self, who: str) -> None:
+        if who in self.silent_for or "everybody" in self.silent_for:
+            raise ConnectError("no answer in 5 s")
+
+
+class World:
+    """A clock that is moved by hand, and servers that take their turns on it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.leases = Leases()
+        self.in_view = asyncio.Event()
+        self.in_view.set()
+
+    def server(self, name: str) -> "Turns":
+        return Turns(self, name)
+
+    async def caught_up(self, since: float) -> None:
+        await self.in_view.wait()
+
+
+class Turns:
+    """A Writer that runs one step at a time."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._turn = asyncio.Event()
+        self._done = asyncio.Event()
+        self.writer = Writer(
+            world.leases,  # type: ignore[arg-type]
+            LeaseOptions("bayplan", "default", name, DURATION, MARGIN),
+            caught_up=world.caught_up,
+            clock=lambda: world.now,
+            sleep=self._wait,
+        )
+
+    @contextmanager
+    def running(self) -> Iterator["Turns"]:
+        task = asyncio.create_task(self._run())
+        try:
+            yield self
+        finally:
+            task.cancel()
+
+    async def _run(self) -> None:
+        await self._wait(0)
+        await self.writer.run()
+
+    async def _wait(self, _: float) -> None:
+        self._done.set()
+        await self._turn.wait()
+        self._turn.clear()
+
+    async def step(self) -> None:
+        """Let it do what it does once a period, and let its view catch up if it can."""
+        self._done.clear()
+        self._turn.set()
+        await asyncio.wait_for(self._done.wait(), 5)
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+
+async def passing(world: World, seconds: float, *servers: Turns) -> None:
+    """Time passes in periods, and each server gets its turns."""
+    for _ in range(round(seconds / PERIOD)):
+        world.now += PERIOD
+        for server in servers:
+            await server.step()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_the_first_server_holds_the_lease_and_keeps_it(world: World) -> None:
+    with world.server("a").running() as a:
+        await a.step()
+
+        assert a.writer.problem() == ""
+        await passing(world, 60, a)
+        assert a.writer.problem() == ""
+        assert a.writer.terms == 1
+        stored = world.leases.stored
+        assert stored is not None
+        assert (stored.holder, stored.spec.lease_transitions) == ("a", 1)
+        assert stored.metadata["labels"] == {"kept": "yes"}
+
+
+async def test_the_second_waits_and_says_for_whom(world: World) -> None:
+    with world.server("a").running() as a, world.server("b").running() as b:
+        await a.step()
+        await b.step()
+        await passing(world, 60, a, b)
+
+        assert b.writer.problem() == "another server binds: lease default/bayplan is held by a"
+        assert set(world.leases.writes) == {"a"}
+
+
+async def test_a_holder_that_vanished_is_waited_out(world: World) -> None:
+    with world.server("b").running() as b:
+        with world.server("a").running() as a:
+            await a.step()
+            await b.step()
+        await passing(world, DURATION - PERIOD, b)
+        assert "held by a" in b.writer.problem()
+
+        await passing(world, PERIOD, b)
+
+        assert b.writer.problem() == ""
+        assert world.leases.stored is not None
+        assert world.leases.stored.spec.lease_transitions == 2
+
+
+async def test_a_paused_holder_knows_at_once_that_its_time_is_over(world: World) -> None:
+    with world.server("a").running() as a, world.server("b").running() as b:
+        await a.step()
+        await b.step()
+        await passing(world, DURATION, b)
+        assert b.writer.problem() == ""
+
+        # "a" has not had a turn since: it must know by the clock alone.
+        assert a.writer.problem() == "lease default/bayplan is not ours yet"
+        await a.step()
+        assert "held by b" in a.writer.problem()
+
+
+async def test_never_do_two_hold_it_whatever_the_moment(world: World) -> None:
+    with world.server("a").running() as a, world.server("b").running() as b:
+        await a.step()
+        await b.step()
+        for paused in (a, b, a, b):
+            running = b if paused is a else a
+            for _ in range(10):
+                world.now += PERIOD
+                await running.step()
+                assert not (a.writer.holds and b.writer.holds)
+            assert running.writer.problem() == ""
+
+
+async def test_who_cannot_renew_stops_before_anybody_else_may_start(world: World) -> None:
+    with world.server("a").running() as a, world.server("b").running() as b:
+        await a.step()
+        await b.step()
+        world.leases.silent_for.add("a")
+        await passing(world, DURATION - MARGIN, a, b)
+
+        assert a.writer.problem() == "lease default/bayplan cannot be had: no answer in 5 s"
+        assert not b.writer.holds
+
+
+async def test_a_server_that_comes_back_under_its_name_need_not_wait(world: World) -> None:
+    with world.server("a").running() as a:
+        await a.step()
+    with world.server("a").running() as again:
+        await again.step()
+
+        assert again.writer.problem() == ""
+        assert world.leases.stored is not None
+        assert world.leases.stored.spec.lease_transitions == 1
+
+
+async def test_nothing_is_bound_before_the_view_has_what_the_old_holder_bound(world: World) -> None:
+    world.in_view.clear()
+    with world.server("a").running() as a:
+        await a.step()
+        assert a.writer.problem() == "lease default/bayplan is ours; the view catches up"
+
+        world.in_view.set()
+        await a.step()
+
+        assert a.writer.problem() == ""
+
+
+async def test_after_a_gap_the_view_has_to_catch_up_again(world: World) -> None:
+    with world.server("a").running() as a:
+        await a.step()
+        world.leases.silent_for.add("everybody")
+        await passing(world, DURATION, a)
+        world.in_view.clear()
+        world.leases.silent_for.clear()
+
+        await a.step()
+
+        assert a.writer.problem() == "lease default/bayplan is ours; the view catches up"
+        assert a.writer.terms == 2
+
+
+@pytest.mark.parametrize(
+    ("release", "holder", "waits"),
+    [
+        pytest.param(True, "", False, id="given back, the next one need not wait"),
+        pytest.param(False, "a", True, id="kept while a bind may still land"),
+    ],
+)
+async def test_the_end(world: World, release: bool, holder: str, waits: bool) -> None:
+    with world.server("b").running() as b:
+        with world.server("a").running() as a:
+            await a.step()
+            await b.step()
+        await a.writer.close(release=release)
+        assert world.leases.stored is not None
+        assert world.leases.stored.holder == holder
+
+        await passing(world, PERIOD, b)
+
+        assert bool(b.writer.problem()) is waits
+        assert not a.writer.holds
+
+
+async def test_a_missing_right_is_named(world: World) -> None:
+    async def forbidden() -> Lease:
+        raise ApiError(403, "leases is forbidden", doing="reading lease default/bayplan")
+
+    world.leases.read = forbidden  # type: ignore[method-assign]
+    with world.server("a").running() as a:
+        await a.step()
+
+        assert "cannot be had" in a.writer.problem()
+        assert "lacks a right" in a.writer.problem()
+
+
+def test_a_lease_goes_over_the_wire_as_kubernetes_writes_it() -> None:
+    text = b"""{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "x", "resourceVersion": "7", "uid": "u"},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 3,
+                 "acquireTime": "2026-01-02T03:04:05.000006Z", "renewTime": "2026-01-02T03:04:05.000006Z"}}"""
+
+    lease = msgspec.json.decode(text, type=Lease)
+
+    assert msgspec.json.decode(msgspec.json.encode(lease)) == msgspec.json.decode(text)
