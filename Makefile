@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e big controlplane format clean
+.PHONY: help run test lint types layers unit e2e chaos big controlplane prometheus format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -29,14 +29,20 @@ layers: $(READY)  ## who may import whom
 unit: $(READY)  ## everything that needs no control plane
 	$(BIN)/python -m pytest -m "not e2e"
 
-e2e: $(READY) controlplane  ## against a real etcd, kube-apiserver and kube-scheduler
-	$(BIN)/python -m pytest -m "e2e and not big"
+e2e: $(READY) controlplane prometheus  ## against a real etcd, kube-apiserver and kube-scheduler
+	$(BIN)/python -m pytest -m "e2e and not big and not chaos"
 
-big: $(READY) controlplane  ## the first sync of 5,000 nodes and 50,000 pods (minutes; not part of test)
+chaos: $(READY) controlplane  ## the fault tests, six times over, or CHAOS=n (a quarter of an hour; not part of test)
+	BAYPLAN_CHAOS=$(or $(CHAOS),6) $(BIN)/python -m pytest -m e2e -s tests/e2e/test_fault_*.py tests/e2e/test_shared_resource.py
+
+big: $(READY) controlplane  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory (minutes; not part of test)
 	$(BIN)/python -m pytest -m big -s
 
 controlplane: $(READY)  ## build them once (minutes), or say why not
 	@$(BIN)/python -m tests.controlplane.binaries || test -z "$$CI"
+
+prometheus: $(READY)  ## unpack Debian's package once (no root, no service), or say why not
+	@$(BIN)/python -m tests.e2e.prometheus_binary || test -z "$$CI"
 
 format: $(READY)  ## put the code into shape
 	$(BIN)/ruff check --fix .
@@ -49,5 +55,5 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Bayplan needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian, apt-get install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cel,dev]'
 	@touch $@

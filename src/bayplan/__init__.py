@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayplan.authoring.args import Args as Args
+    from bayplan.authoring.fractions import ResourceArgs as ResourceArgs
+    from bayplan.authoring.fractions import ResourceWeight as ResourceWeight
+    from bayplan.authoring.fractions import fractions as fractions
+    from bayplan.authoring.fractions import weighted_mean as weighted_mean
+    from bayplan.authoring.group import OtherPods as OtherPods
+    from bayplan.authoring.group import PodGroup as PodGroup
+    from bayplan.authoring.group import chosen_by as chosen_by
     from bayplan.authoring.hooks import PolicyError as PolicyError
     from bayplan.authoring.hooks import allocate as allocate
     from bayplan.authoring.hooks import filter as filter
@@ -18,19 +25,30 @@ if TYPE_CHECKING:
     from bayplan.authoring.hooks import prepare as prepare
     from bayplan.authoring.hooks import protect as protect
     from bayplan.authoring.hooks import score as score
+    from bayplan.authoring.hooks import victims as victims
+    from bayplan.authoring.scope import PolicyScope as PolicyScope
+    from bayplan.authoring.scope import Scope as Scope
+    from bayplan.authoring.source import source as source
+    from bayplan.authoring.typo import mistyped as mistyped
     from bayplan.authoring.verdict import Reason as Reason
     from bayplan.authoring.verdict import Score as Score
     from bayplan.authoring.verdict import Verdict as Verdict
     from bayplan.kube.pod import Pod as Pod
+    from bayplan.kube.quantity import amount as amount
+    from bayplan.kube.selector import LabelSelector as LabelSelector
     from bayplan.kube.taint import Taint as Taint
     from bayplan.kube.taint import Toleration as Toleration
     from bayplan.snapshot.cluster import Snapshot as Snapshot
     from bayplan.snapshot.columns import Label as Label
     from bayplan.snapshot.columns import NodeAnnotation as NodeAnnotation
+    from bayplan.snapshot.conditions import PodCondition as PodCondition
     from bayplan.snapshot.conditions import PodLabel as PodLabel
     from bayplan.snapshot.conditions import in_namespace as in_namespace
     from bayplan.snapshot.conditions import same_owner as same_owner
+    from bayplan.snapshot.conditions import selected_by as selected_by
+    from bayplan.snapshot.domains import domain as domain
     from bayplan.snapshot.row import Node as Node
+    from bayplan.snapshot.sources import Source as Source
     from bayplan.snapshot.strings import Strings as Strings
     from bayplan.snapshot.table import NodeTable as NodeTable
     from bayplan.snapshot.units import Allocation as Allocation
@@ -40,29 +58,47 @@ _HOMES = {
     "Allocation": "bayplan.snapshot.units",
     "Args": "bayplan.authoring.args",
     "Label": "bayplan.snapshot.columns",
+    "LabelSelector": "bayplan.kube.selector",
     "Node": "bayplan.snapshot.row",
     "NodeAnnotation": "bayplan.snapshot.columns",
     "NodeTable": "bayplan.snapshot.table",
+    "OtherPods": "bayplan.authoring.group",
     "Pod": "bayplan.kube.pod",
+    "PodCondition": "bayplan.snapshot.conditions",
+    "PodGroup": "bayplan.authoring.group",
     "PodLabel": "bayplan.snapshot.conditions",
     "PolicyError": "bayplan.authoring.hooks",
+    "PolicyScope": "bayplan.authoring.scope",
     "Reason": "bayplan.authoring.verdict",
+    "ResourceArgs": "bayplan.authoring.fractions",
+    "ResourceWeight": "bayplan.authoring.fractions",
+    "Scope": "bayplan.authoring.scope",
     "Score": "bayplan.authoring.verdict",
     "Snapshot": "bayplan.snapshot.cluster",
+    "Source": "bayplan.snapshot.sources",
     "Strings": "bayplan.snapshot.strings",
     "Taint": "bayplan.kube.taint",
     "Toleration": "bayplan.kube.taint",
     "Units": "bayplan.snapshot.units",
     "Verdict": "bayplan.authoring.verdict",
     "allocate": "bayplan.authoring.hooks",
+    "amount": "bayplan.kube.quantity",
+    "chosen_by": "bayplan.authoring.group",
+    "domain": "bayplan.snapshot.domains",
     "filter": "bayplan.authoring.hooks",
+    "fractions": "bayplan.authoring.fractions",
     "in_namespace": "bayplan.snapshot.conditions",
+    "mistyped": "bayplan.authoring.typo",
     "policy": "bayplan.authoring.hooks",
     "prefer": "bayplan.authoring.hooks",
     "prepare": "bayplan.authoring.hooks",
     "protect": "bayplan.authoring.hooks",
     "same_owner": "bayplan.snapshot.conditions",
     "score": "bayplan.authoring.hooks",
+    "source": "bayplan.authoring.source",
+    "selected_by": "bayplan.snapshot.conditions",
+    "victims": "bayplan.authoring.hooks",
+    "weighted_mean": "bayplan.authoring.fractions",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605

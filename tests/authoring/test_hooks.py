@@ -113,6 +113,7 @@ def about_nodes(pod: Any, nodes: Any) -> None: ...
             bayplan.filter, async_generator, "may neither be async nor yield", id="an async generator"
         ),
         pytest.param(bayplan.protect, victimless, "victimless: take `victim`", id="a guard of nobody"),
+        pytest.param(bayplan.victims, victimless, "victimless: take `victims`", id="a price of nobody"),
         pytest.param(
             bayplan.prepare, about_nodes, "unknown parameter 'nodes'", id="a preparation that wants nodes"
         ),

@@ -307,23 +307,67 @@ def test_a_table_without_nodes_has_no_scores(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "protected"),
+    ("answer", "why"),
     [
-        pytest.param(None, False, id="None lets it go"),
-        pytest.param(False, False, id="False lets it go"),
-        pytest.param(True, True, id="True protects"),
-        pytest.param(np.True_, True, id="a true of NumPy protects"),
-        pytest.param("precious", True, id="a text protects"),
-        pytest.param(FULL, True, id="a Reason protects"),
+        pytest.param(None, None, id="None lets it go"),
+        pytest.param(False, None, id="False lets it go"),
+        pytest.param(True, Reason("guard"), id="True protects"),
+        pytest.param(np.True_, Reason("guard"), id="a true of NumPy protects"),
+        pytest.param("precious", Reason("precious"), id="a text protects"),
+        pytest.param("", Reason("guard"), id="an empty text protects"),
+        pytest.param(FULL, FULL, id="a Reason protects"),
     ],
 )
-def test_protects(answer: Any, protected: bool) -> None:
-    assert lift.protects(guard_that_says(answer), {"victim": make_pod()}) is protected
+def test_protects(answer: Any, why: Reason | None) -> None:
+    assert lift.protects(guard_that_says(answer), {"victim": make_pod()}) == why
 
 
 def test_a_guard_that_says_anything_else_is_an_error() -> None:
     with pytest.raises(BadResult, match=r"guard: returned int 1, want True, False or a reason"):
         lift.protects(guard_that_says(1), {"victim": make_pod()})
+
+
+@pytest.mark.parametrize(
+    ("answer", "cost"),
+    [
+        pytest.param(None, None, id="None is no opinion"),
+        pytest.param(True, None, id="True is no objection"),
+        pytest.param(False, Reason("price"), id="False refuses"),
+        pytest.param("precious", Reason("precious"), id="a text refuses"),
+        pytest.param(FULL, FULL, id="a Reason refuses"),
+        pytest.param(7, (7.0,), id="a number"),
+        pytest.param(np.int64(7), (7.0,), id="a number of NumPy"),
+        pytest.param((1, 2.5), (1.0, 2.5), id="several numbers"),
+        pytest.param([1, 2], (1.0, 2.0), id="a list of them"),
+    ],
+)
+def test_cost(answer: Any, cost: Any) -> None:
+    assert lift.cost(pricer_that_says(answer), {"victims": (make_pod(),)}) == cost
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(float("nan"), id="NaN"),
+        pytest.param(float("inf"), id="infinity"),
+        pytest.param((), id="no number at all"),
+        pytest.param((1, "2"), id="a text among numbers"),
+        pytest.param((1, True), id="a bool among numbers"),
+        pytest.param({"a": 1}, id="a dict"),
+        pytest.param(10**400, id="more than any float"),
+    ],
+)
+def test_a_cost_that_is_none_is_an_error(answer: Any) -> None:
+    with pytest.raises(BadResult, match=r"price: returned .*, want a finite number"):
+        lift.cost(pricer_that_says(answer), {"victims": ()})
+
+
+def pricer_that_says(answer: Any) -> Hook:
+    @bayplan.victims
+    def price(victims: Any) -> Any:
+        return answer
+
+    return Hook("policy", "price", getattr(price, HOOK), price)
 
 
 def guard_that_says(answer: Any) -> Hook:

@@ -86,7 +86,7 @@ def test_files_and_a_configuration_exclude_each_other(tmp_path: Path) -> None:
 def test_paths_in_the_file_are_relative_to_the_file(tmp_path: Path) -> None:
     found = loaded(tmp_path, tls=TLS, kubeSchedulerVersion="1.38", limits={"maxInFlight": 7})
 
-    options = options_from(found.config, found.policies, base=found.base, version="test")
+    options = options_from(found, version="test")
 
     assert options.tls is not None
     assert options.tls.cert_file == tmp_path / "tls/cert.pem"
@@ -99,7 +99,7 @@ def test_paths_in_the_file_are_relative_to_the_file(tmp_path: Path) -> None:
 def test_failed_nodes_are_heeded_from_1_38_on(tmp_path: Path, version: str, *, heeded: bool) -> None:
     found = loaded(tmp_path, kubeSchedulerVersion=version)
 
-    options = options_from(found.config, found.policies, base=found.base, version="test")
+    options = options_from(found, version="test")
 
     assert options.failed_nodes_heeded is heeded
 
@@ -108,7 +108,7 @@ def test_a_snapshot_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     found = loaded(tmp_path, {"snapshot": tmp_path / "missing.json"})
 
     with pytest.raises(SnapshotError, match=r"missing\.json"):
-        options_from(found.config, found.policies, base=found.base, version="test")
+        options_from(found, version="test")
 
 
 @pytest.mark.parametrize(

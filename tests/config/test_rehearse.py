@@ -44,6 +44,11 @@ def problems(folder: Path, code: str, *, pods_known: bool = True) -> list[str]:
             id="a protect that raises",
         ),
         pytest.param(
+            "@bayplan.victims\ndef v(pod, victims):\n    return sum(victims)\n",
+            "policy.py:6 v: TypeError",
+            id="a price that raises",
+        ),
+        pytest.param(
             "@bayplan.score\ndef s(pod, nodes):\n    return nodes['cpu.fre']\n",
             "cpu.free",
             id="a column that is none",

@@ -1,7 +1,7 @@
-"""A proxy in front of the API server that loses requests and replies when it is told to.
+"""Proxies that lose requests and replies when they are told to.
 
-It ends TLS, with a certificate of the test's authority, and speaks HTTP on both sides: it sees each
-request, and a reply can be lost after the API server has done what was asked.
+`FaultProxy` is in front of the API server, `AnswerProxy` in front of Bayplan. They speak HTTP on both
+sides: they see each request, and a reply can be lost after what was asked has been done.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.plane import ControlPlane
+from tests.e2e.extender import Extender, Json
 
-Fault = Literal["", "request lost", "reply lost", "reply swallowed", "held"]
+Fault = Literal["", "request lost", "request swallowed", "reply lost", "reply swallowed", "held"]
 """Lost: the connection is cut. Swallowed: it stays open and says nothing. Held: until `release`."""
 
 Decide = Callable[[str, str], Fault]
@@ -30,12 +31,12 @@ _PASSED_ON = ("Authorization", "Accept", "Content-Type")
 _CHUNK = 65536
 
 
-class FaultProxy(ThreadingHTTPServer):
+class _Proxy(ThreadingHTTPServer):
     """Passes everything on, except where `decide` says otherwise; runs inside its ``with`` block."""
 
     daemon_threads = False
 
-    def __init__(self, cluster: ControlPlane, directory: Path) -> None:
+    def __init__(self, upstream: str, *, trust: ssl.SSLContext | None = None) -> None:
         # On port 0 and not a reserved one: it listens from here to its end.
         super().__init__(("127.0.0.1", 0), _Handler)
         self.decide: Decide = lambda _method, _path: ""
@@ -45,22 +46,10 @@ class FaultProxy(ThreadingHTTPServer):
         """How many requests have met with a fault."""
         self.released = threading.Event()
         self.closing = threading.Event()
-        address = urlsplit(cluster.server)
-        self._upstream = (address.hostname or "", address.port)
-        self._trust = ssl.create_default_context(cafile=str(cluster.ca.cert))
-        pair = cluster.ca.issue("fault-proxy", ips=["127.0.0.1"], server=True)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(pair.cert, pair.key)
-        # The handshake is for the connection's own thread: a slow one must not keep the others out.
-        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
-        self.kubeconfig = write_kubeconfig(
-            directory / "proxied.kubeconfig",
-            f"https://127.0.0.1:{self.server_address[1]}",
-            ca=cluster.ca.cert,
-            user="admin",
-            token=cluster.admin_token,
-        )
+        self._upstream = urlsplit(upstream)
+        self._trust = trust
         self._open: set[socket.socket] = set()
+        self._silent: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
 
@@ -90,6 +79,21 @@ class FaultProxy(ThreadingHTTPServer):
                 with contextlib.suppress(OSError):
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
+    def silence(self) -> int:
+        """Pass nothing more on over any connection that is open now, for ever; how many those are.
+
+        They stay open, as through a middlebox that has lost its state; new ones work.
+        """
+        with self._lock:
+            self._silent |= self._open
+            return len(self._silent)
+
+    def wait_while_silent(self, connection: socket.socket) -> None:
+        """Wait for the end where this connection is silenced."""
+        if connection in self._silent:
+            self.closing.wait()
+            raise ConnectionAbortedError("the connection was silenced")
+
     def count(self, method: str, *containing: str) -> int:
         """How many requests there were whose path has all of these in it."""
         return sum(seen == method and all(part in path for part in containing) for seen, path in self.seen)
@@ -111,10 +115,14 @@ class FaultProxy(ThreadingHTTPServer):
         """Connections that break are what this is for."""
 
     @contextlib.contextmanager
-    def connected(self) -> Iterator[http.client.HTTPSConnection]:
-        """A connection to the API server; its replies may take as long as they like."""
-        host, port = self._upstream
-        upstream = http.client.HTTPSConnection(host, port, context=self._trust)
+    def connected(self) -> Iterator[http.client.HTTPConnection]:
+        """A connection to whom it is for; replies may take as long as they like."""
+        host, port = self._upstream.hostname or "", self._upstream.port
+        upstream = (
+            http.client.HTTPSConnection(host, port, context=self._trust)
+            if self._trust
+            else http.client.HTTPConnection(host, port)
+        )
         try:
             upstream.connect()
             with self.known(upstream.sock):
@@ -123,10 +131,41 @@ class FaultProxy(ThreadingHTTPServer):
             upstream.close()
 
 
+class FaultProxy(_Proxy):
+    """Between Bayplan and the API server; it ends TLS, with a certificate of the test's authority."""
+
+    def __init__(self, cluster: ControlPlane, directory: Path) -> None:
+        super().__init__(cluster.server, trust=ssl.create_default_context(cafile=str(cluster.ca.cert)))
+        pair = cluster.ca.issue("fault-proxy", ips=["127.0.0.1"], server=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.cert, pair.key)
+        # The handshake is for the connection's own thread: a slow one must not keep the others out.
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.kubeconfig = write_kubeconfig(
+            directory / "proxied.kubeconfig",
+            f"https://127.0.0.1:{self.server_address[1]}",
+            ca=cluster.ca.cert,
+            user="admin",
+            token=cluster.admin_token,
+        )
+
+
+class AnswerProxy(_Proxy):
+    """Between kube-scheduler and Bayplan."""
+
+    def __init__(self, bayplan: Extender) -> None:
+        super().__init__(bayplan.url)
+        self._entry = bayplan.entry(bind=True)
+
+    def entry(self) -> Json:
+        """What belongs under ``extenders:``, so that kube-scheduler comes this way."""
+        return {**self._entry, "urlPrefix": f"http://127.0.0.1:{self.server_address[1]}"}
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: FaultProxy
+    server: _Proxy
 
     def handle(self) -> None:
         with self.server.known(self.connection), contextlib.suppress(OSError, http.client.HTTPException):
@@ -138,17 +177,27 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._pass_on()
 
+    def do_PUT(self) -> None:
+        self._pass_on()
+
+    def do_PATCH(self) -> None:
+        self._pass_on()
+
     def log_message(self, *_: object) -> None:
         """Silent."""
 
     def _pass_on(self) -> None:
         proxy = self.server
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        proxy.wait_while_silent(self.connection)
         fault = proxy.decide(self.command, self.path)
         proxy.seen.append((self.command, self.path))
         proxy.faults += bool(fault)
         self.close_connection = bool(fault) and fault != "held"
         if fault == "request lost":
+            return
+        if fault == "request swallowed":
+            proxy.closing.wait()
             return
         if fault == "held":
             proxy.released.wait()
@@ -176,5 +225,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         # A stream that breaks raises, and then must not look as if it had ended in order.
         while chunk := reply.read1(_CHUNK):
+            self.server.wait_while_silent(self.connection)
             self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
         self.wfile.write(b"0\r\n\r\n")

@@ -2,68 +2,73 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.waiting import wait_until
-from tests.e2e.extender import Extender
+from tests.e2e.slices import (
+    bayplan_with_slices,
+    check_verified,
+    create_owners,
+    create_slices,
+    owners,
+    wait_owners,
+    wait_told,
+)
 
 pytestmark = pytest.mark.e2e
 
-MEMORY = "example.com/gpu-memory"
-NODES, DEVICES, SLICES_A_DEVICE, PODS = 5, 2, 4, 60
-SLICES = NODES * DEVICES * SLICES_A_DEVICE
-
-CONFIG = {
-    "policies": [
-        {"use": "SharedResource", "args": {"resource": MEMORY, "capacity": "example.com/gpus"}},
-    ]
-}
+SLICES_A_NODE = 10
+CONNECTIONS = 4
 
 
-def test_slices_are_owned_once_and_given_back(cluster: ControlPlane, tmp_path: Path) -> None:
-    api = cluster.api
-    for number in range(NODES):
-        api.create_node(
-            f"n{number}",
-            annotations={"example.com/gpus": ",".join(["1000"] * DEVICES)},
-            extended={MEMORY: "1000000"},
-        )
-    for number in range(PODS):
-        api.create_pod(f"p{number}", limits={MEMORY: "250"})
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("nodes", "pods"),
+    [
+        pytest.param(4, 60, id="60 pods for 40 slices"),
+        pytest.param(100, 2000, id="2000 pods for 1000 slices", marks=pytest.mark.chaos),
+    ],
+)
+def test_slices_are_owned_once_and_given_back(
+    cluster: ControlPlane, tmp_path: Path, nodes: int, pods: int
+) -> None:
+    slices = create_slices(cluster, nodes=nodes, each=SLICES_A_NODE)
+    freed = slices // 4
+    bayplan = bayplan_with_slices(cluster, tmp_path)
+    with bayplan, cluster.scheduler(extenders=[bayplan.entry(bind=True)]):
+        started = time.monotonic()
+        create_at_once(cluster, pods)
+        wait_owners(cluster, slices, 240)
+        owned = time.monotonic() - started
+        wait_told(cluster, waiting=pods - slices, nodes=nodes, timeout_seconds=120)
+        told = time.monotonic() - started
+        check_verified(bayplan)
 
-    extender = Extender(api, tmp_path, "", kubeconfig=cluster.kubeconfig, config=CONFIG)
-    with extender as bayplan, cluster.scheduler(extenders=[bayplan.entry(bind=True)]):
-        wait_until(lambda: len(owners(cluster)) == SLICES, 90, what="every slice has an owner")
-        assert_owned_once(cluster)
-        waiting = next(f"p{number}" for number in range(PODS) if f"p{number}" not in owners(cluster))
-        api.wait_event(waiting, "FailedScheduling", containing="5 no device has enough left")
-
-        for name in list(owners(cluster))[:10]:
-            api.delete("pods", name)
-        wait_until(lambda: len(owners(cluster)) == SLICES, 90, what="the freed slices have owners again")
-        assert_owned_once(cluster)
+        for name in list(owners(cluster))[:freed]:
+            cluster.api.delete("pods", name)
+        given_back = time.monotonic()
+        wait_owners(cluster, slices, 120)
+        again = time.monotonic() - given_back
+        wait_told(cluster, waiting=pods - slices - freed, nodes=nodes, timeout_seconds=120)
+        check_verified(bayplan)
         refused = bayplan.requests("bind", result="error")
-        print(f"\n{PODS} pods for {SLICES} slices: each owned once; {refused} binds were refused on the way")
+
+    print(
+        f"\n{pods} pods for {slices} slices: each owned once after {owned:.1f} s, {pods - slices} wait with a"
+        f" reason after {told:.1f} s; {freed} given back, owned again in {again:.1f} s; {refused} binds were"
+        " refused on the way"
+    )
 
 
-def owners(cluster: ControlPlane) -> dict[str, tuple[str, int]]:
-    """Node and device by pod, of those that have one."""
-    found = {}
-    for pod in cluster.api.items("pods"):
-        note = pod["metadata"].get("annotations", {}).get("bayplan.dev/allocation")
-        if note and pod["spec"].get("nodeName"):
-            ((device, amount),) = json.loads(note)[MEMORY].items()
-            assert amount == 250
-            found[pod["metadata"]["name"]] = (pod["spec"]["nodeName"], int(device))
-    return found
-
-
-def assert_owned_once(cluster: ControlPlane) -> None:
-    bound = [pod for pod in cluster.api.items("pods") if pod["spec"].get("nodeName")]
-    assert len(bound) == len(owners(cluster)), "nobody is bound without a slice"
-    assert max(Counter(owners(cluster).values()).values()) <= SLICES_A_DEVICE
+def create_at_once(cluster: ControlPlane, pods: int) -> None:
+    """All pods, on several connections."""
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        list(
+            pool.map(
+                lambda first: create_owners(cluster, range(first, pods, CONNECTIONS)), range(CONNECTIONS)
+            )
+        )

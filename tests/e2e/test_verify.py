@@ -1,4 +1,4 @@
-"""`bayplan verify` on a server that runs: no drift after a busy minute, and a readable no."""
+"""`bayplan state verify` on a server that runs: no drift after a busy minute, and a readable no."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.e2e.extender import COMMAND, Extender
+from tests.e2e.slices import MEMORY, SLICE, bayplan_with_slices, create_slices
 
 pytestmark = pytest.mark.e2e
 
@@ -23,7 +24,7 @@ ANYWHERE = """
 
 
 def verify(port: int) -> subprocess.CompletedProcess[str]:
-    command = [str(COMMAND), "verify", f"--server=http://127.0.0.1:{port}"]
+    command = [str(COMMAND), "state", "verify", f"--server=http://127.0.0.1:{port}"]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -59,3 +60,17 @@ def test_a_server_without_a_cluster_says_that_there_is_nothing_to_verify(
 
     assert ended.returncode == 1
     assert "watches no cluster" in ended.stderr
+
+
+def test_a_pod_that_somebody_else_bound_is_flagged(cluster: ControlPlane, tmp_path: Path) -> None:
+    """It holds a managed resource, and nobody knows which device: it counts on each, and it is named."""
+    create_slices(cluster, nodes=1, each=2)
+    cluster.api.create_pod("strayed", limits={MEMORY: str(SLICE)}, node_name="n0")
+
+    with bayplan_with_slices(cluster, tmp_path) as bayplan:
+        bayplan.wait_metric(1, "bayplan_unaccounted_pods")
+        ended = verify(bayplan.ops_port)
+
+    assert ended.returncode == 0, ended.stderr
+    assert "unaccounted pod default/strayed was bound by somebody else" in ended.stdout
+    assert "pod default/strayed holds a managed resource" in bayplan.log()

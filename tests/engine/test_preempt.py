@@ -279,3 +279,165 @@ def test_without_pods_in_view_rules_about_pods_drop_everything() -> None:
 
     assert kept(decision) == []
     assert all("needs the placed pods" in text for text in dropped(decision).values())
+
+
+@bayplan.victims
+def by_cpu(victims: Any) -> Any:
+    return sum(victim.cpu_milli for victim in victims)
+
+
+def test_the_candidates_with_the_cheapest_victims_are_kept() -> None:
+    decision = choose(policy(by_cpu, name="cheap"))
+
+    assert kept(decision) == ["still-full"]
+    assert dropped(decision) == {
+        "freed": "its victims cost more than those on still-full",
+        "wrong-disk": "its victims cost more than those on still-full",
+    }
+    assert {d.policy for d in decision.dropped} == {"cheap"}
+
+
+def test_all_candidates_that_cost_the_same_are_kept() -> None:
+    assert kept(choose(policy(by_cpu), candidates=(FREED, WRONG_DISK))) == ["freed", "wrong-disk"]
+
+
+def test_the_cheapest_is_sought_among_those_that_would_help() -> None:
+    assert kept(choose(policy(by_cpu, fits, right_disk))) == ["freed"]
+
+
+def test_the_cheapest_is_sought_among_those_that_nobody_objects_to() -> None:
+    @bayplan.victims
+    def small_ones_stay(victims: Any, node: Any) -> Any:
+        return "small ones stay" if node.name == "still-full" else None
+
+    decision = choose(policy(by_cpu), policy(small_ones_stay, name="later"))
+
+    assert kept(decision) == ["freed", "wrong-disk"]
+    assert dropped(decision) == {"still-full": "small ones stay"}
+
+
+def test_where_the_first_price_is_equal_the_next_one_decides() -> None:
+    @bayplan.victims
+    def by_name(victims: Any, node: Any) -> Any:
+        return {"freed": 2, "still-full": 0, "wrong-disk": 1}[node.name]
+
+    @bayplan.victims
+    def both(victims: Any, node: Any) -> Any:
+        return by_cpu(victims), by_name(victims, node)
+
+    among = (FREED, WRONG_DISK)
+    assert kept(choose(policy(by_cpu), policy(by_name, name="later"), candidates=among)) == ["wrong-disk"]
+    assert kept(choose(policy(both), candidates=among)) == ["wrong-disk"]
+
+
+def test_who_has_no_price_is_kept() -> None:
+    @bayplan.victims
+    def some(victims: Any, node: Any) -> Any:
+        return {"freed": 5, "wrong-disk": 6}.get(node.name)
+
+    assert kept(choose(policy(some))) == ["freed", "still-full"]
+
+
+def test_a_violated_disruption_budget_outweighs_any_price() -> None:
+    cheap = Candidate("still-full", ("u-small",), violations=1)
+
+    decision = choose(policy(by_cpu), candidates=(FREED, cheap))
+
+    assert kept(decision) == ["freed"]
+    assert dropped(decision)["still-full"].startswith("its victims violate more PodDisruptionBudgets")
+
+
+def test_without_a_price_disruption_budgets_are_left_to_kube_scheduler() -> None:
+    @bayplan.victims
+    def silent(victims: Any) -> Any:
+        return None
+
+    careless = Candidate("still-full", ("u-small",), violations=1)
+
+    assert kept(choose(policy(silent), candidates=(FREED, careless))) == ["freed", "still-full"]
+
+
+def test_victims_come_in_order_and_in_full() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    @bayplan.victims
+    def look(pod: Any, victims: Any, cluster: Any, now: Any) -> Any:
+        assert (pod, cluster, now) == (URGENT, CLUSTER, NOW)
+        seen.append(tuple(victim.uid for victim in victims))
+
+    choose(policy(look), candidates=(Candidate("still-full", ("u-stays", "u-small")), FREED))
+
+    assert seen == [("u-stays", "u-small"), ("u-freed",)]
+
+
+def test_a_price_for_an_unknown_victim_cannot_be_told() -> None:
+    stranger = Candidate("freed", ("u-nobody",))
+
+    decision = choose(policy(by_cpu), candidates=(stranger, STILL_FULL))
+
+    assert kept(decision) == ["still-full"]
+    assert dropped(decision)["freed"].startswith("a victim is not in Bayplan's view")
+
+
+def test_a_price_that_depends_on_the_node_needs_it_in_view() -> None:
+    @bayplan.victims
+    def there(victims: Any, node: Any) -> Any:
+        return 1
+
+    decision = choose(policy(there), candidates=(Candidate("nowhere", ("u-freed",)), FREED))
+
+    assert kept(decision) == ["freed"]
+    assert dropped(decision) == {"nowhere": "node is not in Bayplan's view"}
+
+
+@pytest.mark.parametrize(
+    ("failure", "left"),
+    [
+        pytest.param("Fail", [], id="with Fail nobody is evicted"),
+        pytest.param("Ignore", ["freed", "still-full", "wrong-disk"], id="with Ignore it has no opinion"),
+    ],
+)
+@pytest.mark.parametrize("broken", ["prepare", "victims"])
+def test_a_price_that_fails(failure: FailurePolicy, left: list[str], broken: str) -> None:
+    @bayplan.prepare
+    def ready() -> Any:
+        return 1 / (broken != "prepare")
+
+    @bayplan.victims
+    def price(victims: Any, prepared: Any) -> Any:
+        return prepared / (broken != "victims")
+
+    decision = choose(policy(ready, price, failure=failure))
+
+    assert kept(decision) == left
+    assert {failure.kind for failure in decision.failures} == {"exception"}
+
+
+def test_what_is_prepared_is_prepared_once_for_all_candidates() -> None:
+    calls: list[str] = []
+
+    @bayplan.prepare
+    def ready(cluster: Any) -> int:
+        calls.append("ready")
+        return len(cluster.pods)
+
+    @bayplan.protect
+    def guard(victim: Any, prepared: Any) -> Any:
+        return prepared != 4
+
+    @bayplan.victims
+    def price(victims: Any, prepared: Any) -> Any:
+        return prepared
+
+    assert kept(choose(policy(ready, guard, price))) == ["freed", "still-full", "wrong-disk"]
+    assert calls == ["ready"]
+
+
+def test_the_words_of_a_guard_are_written_down() -> None:
+    @bayplan.protect
+    def guard(victim: Any) -> Any:
+        return "it is precious" if victim.namespace == "vault" else None
+
+    assert dropped(choose(policy(guard))) == {
+        "wrong-disk": "pod vault/victim is protected by guard: it is precious"
+    }

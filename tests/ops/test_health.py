@@ -35,7 +35,9 @@ def test_a_healthy_endpoint_says_ok_and_no_more() -> None:
 
 def test_verbose_lists_every_check_and_a_failed_one_is_always_listed() -> None:
     health = Health(
-        live={"threads": healthy}, ready={"view": broken}, notes={"policy a": broken, "b": healthy}
+        live={"threads": healthy},
+        ready={"view": broken},
+        notes=lambda: {"policy a": "it is broken", "b": ""},
     )
 
     alive, lines = health.report("livez", verbose=True)

@@ -16,6 +16,7 @@ from bayplan.snapshot.conditions import (
     same_owner,
     selected_by,
 )
+from bayplan.snapshot.domains import By, Together, domain
 from bayplan.snapshot.table import PodsUnknown
 from bayplan.testing import make_cluster, make_node, make_pod
 
@@ -49,6 +50,9 @@ CLUSTER = make_cluster(
         pytest.param(APP.present, [2, 1, 1, 0], id="the label is there"),
         pytest.param(~APP.present, [0, 0, 0, 1], id="the label is not there"),
         pytest.param(in_namespace("shop"), [0, 1, 0, 0], id="a namespace"),
+        pytest.param(in_namespace("sh*", "x?"), [0, 1, 0, 0], id="namespaces with * and ?"),
+        pytest.param(in_namespace("*"), [2, 1, 1, 1], id="any namespace"),
+        pytest.param(in_namespace(), [0, 0, 0, 0], id="no namespace"),
         pytest.param((APP == "db") | in_namespace("shop"), [2, 1, 1, 0], id="either"),
         pytest.param((APP == "db") & in_namespace("shop"), [0, 0, 0, 0], id="both"),
         pytest.param(APP.same_as(make_pod(labels={"app": "web"})), [0, 1, 0, 0], id="the same as the pod"),
@@ -59,6 +63,10 @@ CLUSTER = make_cluster(
             [2, 1, 1, 0],
             id="a Kubernetes selector",
         ),
+        pytest.param(selected_by(LabelSelector()), [2, 1, 1, 1], id="an empty selector is every pod"),
+        pytest.param(
+            same_owner(make_pod(owner=("ReplicaSet", "db"))), [2, 0, 0, 0], id="replicas of the same owner"
+        ),
     ],
 )
 def test_count(where: PodCondition, counts: list[int]) -> None:
@@ -67,6 +75,52 @@ def test_count(where: PodCondition, counts: list[int]) -> None:
 
 def test_a_domain_is_counted_as_a_whole_and_a_node_outside_of_any_gets_minus_one() -> None:
     assert CLUSTER.nodes.count(APP == "db", by=RACK).tolist() == [2, 2, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("by", "counts"),
+    [
+        pytest.param([RACK], [2, 2, 1, -1], id="a list of one is that one"),
+        pytest.param(
+            [RACK, Label("row")], [2, 0, -1, -1], id="several together; one that is missing is enough"
+        ),
+        pytest.param(["zone", RACK], [2, 2, -1, -1], id="by a short name and a label"),
+        pytest.param("zone", [2, 2, -1, 0], id="by a short name"),
+    ],
+)
+def test_a_domain_of_several_columns(by: By, counts: list[int]) -> None:
+    places = [{"row": "1", "zone": "a"}, {"row": "2", "zone": "a"}, {}, {"row": "1", "zone": "b"}]
+    nodes = [
+        make_node(node.name, labels={**node.labels, **labels}, zone=labels.get("zone"))
+        for node, labels in zip(CLUSTER.nodes, places, strict=True)
+    ]
+
+    table = make_cluster(nodes, CLUSTER.pods).nodes
+
+    assert table.count(APP == "db", by=by).tolist() == counts
+
+
+def test_no_two_combinations_of_labels_are_mistaken_for_each_other() -> None:
+    nodes = [
+        make_node("one", labels={"row": "a-", "rack": "b"}),
+        make_node("two", labels={"row": "a", "rack": "-b"}),
+    ]
+    table = make_cluster(nodes, [make_pod("there", node="one")]).nodes
+
+    assert table.count(by=[Label("row"), RACK]).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        pytest.param([], "at least one column", id="none"),
+        pytest.param(["zoen", RACK], "no column 'zoen'; did you mean 'zone'", id="a typo"),
+        pytest.param([RACK, Label("rack", float)], "a column of text", id="numbers"),
+    ],
+)
+def test_what_is_no_domain_is_an_error(by: By, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        CLUSTER.nodes.count(by=by)
 
 
 def test_requests_are_added_up_like_pods() -> None:
@@ -131,3 +185,58 @@ def test_counts_are_what_a_loop_would_count(pods: list[tuple[int, str, int]]) ->
         here = [pod for pod in mine if pod.node_name == node.name]
         assert table.count(APP == "a")[row] == len(here)
         assert table.sum("cpu", APP == "a")[row] == sum(pod.cpu_milli for pod in here)
+
+
+@pytest.mark.parametrize(
+    ("by", "column"),
+    [
+        pytest.param("rack", Label("rack"), id="a label"),
+        pytest.param("zone", Label("topology.kubernetes.io/zone"), id="a short name"),
+        pytest.param(["rack"], Label("rack"), id="a list of one"),
+        pytest.param(["zone", "rack"], Together((Label("topology.kubernetes.io/zone"), RACK)), id="several"),
+        pytest.param("node", None, id="each node"),
+        pytest.param([], None, id="nothing is each node"),
+    ],
+)
+def test_the_domain_behind_a_text(by: str | list[str], column: object) -> None:
+    assert domain(by) == column
+
+
+_LABELS = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from("abc"))
+_REQUIREMENTS = st.one_of(
+    st.builds(
+        Requirement,
+        st.sampled_from(["app", "tier"]),
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(st.sampled_from("abc"), min_size=1).map(tuple),
+    ),
+    st.builds(
+        Requirement,
+        st.sampled_from(["app", "tier"]),
+        st.sampled_from(["Exists", "DoesNotExist"]),
+        st.just(()),
+    ),
+)
+
+
+@given(st.builds(LabelSelector, _LABELS, st.lists(_REQUIREMENTS).map(tuple)), st.lists(_LABELS, max_size=8))
+@settings(deadline=None, max_examples=200)
+def test_a_selector_over_columns_chooses_what_it_matches_one_by_one(
+    selector: LabelSelector, pods: list[dict[str, str]]
+) -> None:
+    names = [f"n{number}" for number in range(len(pods))]
+    placed = [make_pod(node=name, labels=labels) for name, labels in zip(names, pods, strict=True)]
+
+    table = make_cluster(names, placed).nodes
+
+    assert table.count(selected_by(selector)).tolist() == [int(selector.matches(labels)) for labels in pods]
+
+
+def test_a_selector_sees_kinds_of_pods_that_came_after_it_was_first_asked() -> None:
+    databases = selected_by(LabelSelector({"app": "db"}))
+    assert CLUSTER.nodes.count(databases).tolist() == [2, 0, 1, 0]
+
+    grown = CLUSTER.placed(make_pod("new", labels={"app": "db", "new": "kind"}), "no-rack")
+
+    assert grown.nodes.count(databases).tolist() == [2, 0, 1, 1]
+    assert CLUSTER.nodes.count(databases).tolist() == [2, 0, 1, 0]

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from bayplan import NodeAnnotation
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.units import ALLOCATION
-from bayplan.state.verify import differences, verify
-from bayplan.testing import make_cluster, make_pod
+from bayplan.snapshot.units import ALLOCATION, Units
+from bayplan.state.verify import differences, overcommitted, unaccounted, verify
+from bayplan.testing import make_cluster, make_node, make_pod
 
 TRUTH = make_cluster(
     ["a", "b"],
@@ -16,6 +17,9 @@ TRUTH = make_cluster(
         make_pod("waiting", uid="2"),
     ],
 )
+
+GPU = Units("x/gpu", capacity=NodeAnnotation("gpus"))
+MEMORY = Units("x/memory", capacity=NodeAnnotation("memory"))
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,22 @@ def test_differences(view: Snapshot, said: list[str]) -> None:
     assert differences(view, TRUTH) == said
 
 
+@pytest.mark.parametrize(
+    ("note", "known"),
+    [
+        pytest.param({}, False, id="bound by somebody else"),
+        pytest.param({ALLOCATION: '{"x/gpu":{"0":5},"x/memory":{"0":7}}'}, True, id="given all of it"),
+        pytest.param({ALLOCATION: '{"x/gpu":{"0":5}}'}, False, id="given one resource of two"),
+        pytest.param({ALLOCATION: "nonsense"}, False, id="nobody can read what it was given"),
+    ],
+)
+def test_a_pod_that_was_not_given_what_it_asks_for_is_unaccounted(note: dict[str, str], known: bool) -> None:
+    holder = make_pod("holder", node="a", requests={"x/gpu": 5, "x/memory": 7}, annotations=note)
+    cluster = make_cluster(["a"], [holder, make_pod("other", node="a"), make_pod(requests={"x/gpu": 5})])
+
+    assert unaccounted(cluster, [GPU, MEMORY]) == ([] if known else ["default/holder"])
+
+
 def looking_at(*views: Snapshot | None) -> Callable[[], Snapshot | None]:
     left = list(views)
     return lambda: left.pop(0) if len(left) > 1 else left[0]
@@ -76,3 +96,27 @@ async def test_what_stays_wrong_is_drift() -> None:
 
 async def test_a_view_without_anything_is_said_so() -> None:
     assert (await verify(looking_at(None), truth, pause_seconds=0)).drift == ["nothing is listed yet"]
+
+
+@pytest.mark.parametrize(
+    ("notes", "said"),
+    [
+        pytest.param(['{"x/gpu": {"0": 50}}', '{"x/gpu": {"0": 50}}'], [], id="a full device"),
+        pytest.param(['{"x/gpu": {"0": 60}}', '{"x/gpu": {"1": 60}}'], [], id="two devices"),
+        pytest.param(
+            ['{"x/gpu": {"0": 60}}', '{"x/gpu": {"0": 60}}'],
+            ["node n: device 0 has 100 of x/gpu, 120 was given: default/p0, default/p1"],
+            id="one device twice",
+        ),
+        pytest.param(
+            ['{"x/gpu": {"7": 1}}'],
+            ["node n: device 7 has 0 of x/gpu, 1 was given: default/p0"],
+            id="a device that is not there",
+        ),
+    ],
+)
+def test_a_device_of_which_more_was_given_than_there_is_is_named(notes: list[str], said: list[str]) -> None:
+    node = make_node("n", annotations={"gpus": "2x100"})
+    pods = [make_pod(f"p{i}", node="n", annotations={ALLOCATION: note}) for i, note in enumerate(notes)]
+
+    assert overcommitted(make_cluster([node], pods), [GPU]) == said

@@ -12,7 +12,7 @@ from bayplan.kube.yaml import suggest
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
-Kind = Literal["prepare", "filter", "prefer", "score", "protect", "allocate"]
+Kind = Literal["prepare", "filter", "prefer", "score", "protect", "victims", "allocate"]
 
 _ABOUT_NODES = frozenset({"pod", "node", "nodes", "args", "prepared", "cluster", "now"})
 _KNOWN: dict[str, frozenset[str]] = {
@@ -21,12 +21,14 @@ _KNOWN: dict[str, frozenset[str]] = {
     "prefer": _ABOUT_NODES,
     "score": _ABOUT_NODES,
     "allocate": frozenset({"pod", "node", "args", "prepared", "cluster", "now"}),
-    "protect": frozenset({"pod", "victim", "args", "cluster", "now"}),
+    "protect": frozenset({"pod", "victim", "args", "prepared", "cluster", "now"}),
+    "victims": frozenset({"pod", "victims", "node", "args", "prepared", "cluster", "now"}),
 }
 _NOT_PLAIN = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 _NEEDED = {
     "allocate": ("node", "the one that was chosen"),
     "protect": ("victim", "the pod that would be evicted"),
+    "victims": ("victims", "the pods that would be evicted from one node"),
 }
 HOOK = "__bayplan_hook__"
 POLICY = "__bayplan_policy__"
@@ -112,6 +114,19 @@ def protect() -> Callable[[F], F]: ...
 def protect(function: F | None = None, /) -> F | Callable[[F], F]:
     """Whether ``victim`` must not be evicted for ``pod``; its node is then no candidate."""
     return _decorate(function, "protect")
+
+
+@overload
+def victims(function: F, /) -> F: ...
+@overload
+def victims() -> Callable[[F], F]: ...
+def victims(function: F | None = None, /) -> F | Callable[[F], F]:
+    """What it costs to evict ``victims``, all of them from one node: the cheapest candidates are kept.
+
+    A number, or several that are compared in order; a text or a `Reason` takes the node out; ``None``
+    is no opinion.
+    """
+    return _decorate(function, "victims")
 
 
 @overload

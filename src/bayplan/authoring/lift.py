@@ -5,6 +5,7 @@ answers for the whole table. The engine sees no difference.
 """
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -46,14 +47,37 @@ def scores(hook: Hook, available: dict[str, Any]) -> Score:
     return Score(_numbers(hook, _by_row(hook, result, nodes), nodes))
 
 
-def protects(hook: Hook, available: dict[str, Any]) -> bool:
-    """What a ``protect`` hook says about one victim."""
+def protects(hook: Hook, available: dict[str, Any]) -> Reason | None:
+    """Why a ``protect`` hook keeps one victim; ``None`` where it lets it go."""
     result = hook.call(available)
     if result is None or isinstance(result, bool | np.bool_):
-        return bool(result)
+        return Reason(hook.name) if result else None
     if isinstance(result, str | Reason):
-        return True
+        return _reason(hook, result, "")
     raise BadResult(f"{hook.title}: returned {_name(result)}, want True, False or a reason")
+
+
+def cost(hook: Hook, available: dict[str, Any]) -> tuple[float, ...] | Reason | None:
+    """What a ``victims`` hook says: the cost, why they must not be evicted, or nothing."""
+    result = hook.call(available)
+    if result is None or isinstance(result, bool | np.bool_ | str | Reason):
+        return _reason(hook, result, "")
+    numbers = result if isinstance(result, tuple | list) else (result,)
+    plain = tuple(_plain(number) for number in numbers)
+    if not plain or not np.isfinite(plain).all():
+        raise BadResult(
+            f"{hook.title}: returned {_name(result)}, want a finite number or a tuple of them,"
+            " a text or a Reason to refuse, or None"
+        )
+    return plain
+
+
+def _plain(number: Any) -> float:
+    """The number as a float; NaN for what is none, or past all limits."""
+    try:
+        return float(number) if isinstance(number, Real) and not isinstance(number, bool) else np.nan
+    except OverflowError:
+        return np.nan
 
 
 def allocation(hook: Hook, available: dict[str, Any]) -> Allocation | Reason | None:
@@ -115,7 +139,8 @@ def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
             f"{hook.title}: returned {_name(result)}, want a Verdict (Reason.where(...)),"
             " a bool array (true passes), a dict of node name to reason, or None"
         ) from None
-    return Verdict.of([reason] * count)
+    same = np.full(count, reason is not None, dtype=np.int16)
+    return Verdict(same, () if reason is None else (reason,))
 
 
 def _by_row(hook: Hook, result: Any, nodes: NodeTable) -> Any:

@@ -4,28 +4,25 @@ The loose hooks of one file are one policy, named after the file; a class marked
 is a policy of its own. ``file.py:name`` takes just one of them.
 """
 
-import importlib
-import importlib.util
 import inspect
-import itertools
 import sys
-import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from bayplan.authoring.args import Args, read_args
 from bayplan.authoring.hooks import HOOK, POLICY, HookSpec, PolicyError, class_hooks, where
+from bayplan.authoring.imports import import_file, import_module
+from bayplan.authoring.installed import find_named
 from bayplan.authoring.registry import FailurePolicy, Hook, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
+from bayplan.authoring.source import SOURCE, SourceHook, SourceSpec
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.columns import Label, NodeAnnotation
+from bayplan.snapshot.sources import Latch, Source
 from bayplan.snapshot.units import Units
-
-_loads = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -36,6 +33,7 @@ class Definition:
     functions: tuple[tuple[str, Callable[..., Any]], ...]
     cls: type | None
     columns: tuple[Any, ...]
+    sources: tuple[tuple[str, Callable[..., Any]], ...] = ()
 
     @property
     def schema(self) -> type[Args] | None:
@@ -70,14 +68,16 @@ class Definition:
             specs = class_hooks(self.cls)
             pairs = [(n, getattr(instance, n), spec) for n, spec in specs.items()]
         hooks = tuple(Hook(title, n, spec, function, settings) for n, function, spec in pairs)
-        return Policy(title, hooks, weight, scope, failure_policy, columns)
+        sources = tuple(SourceHook(n, getattr(f, SOURCE), f, settings) for n, f in self.sources)
+        return Policy(title, hooks, weight, scope, failure_policy, columns, sources)
 
     def _takers(self) -> list[Callable[..., Any]]:
         """The functions that may ask for ``args``: every hook, and ``__init__`` of a class."""
+        sources = [function for _, function in self.sources]
         if self.cls is None:
-            return [function for _, function in self.functions]
+            return [*sources, *(function for _, function in self.functions)]
         methods = [getattr(self.cls, name) for name in ("__init__", *class_hooks(self.cls))]
-        return [method for method in methods if inspect.isfunction(method)]
+        return [*sources, *(method for method in methods if inspect.isfunction(method))]
 
     def _settings(self, args: dict[str, Any] | None) -> Args | None:
         schema = self.schema
@@ -99,33 +99,32 @@ class Definition:
 
 
 def load(use: str, *, base: Path | None = None) -> list[Definition]:
-    """What ``use`` names: a built-in, ``file.py``, ``file.py:name``, ``module`` or ``module:Class``.
+    """What ``use`` names: a built-in, an entry point, ``file.py``, ``file.py:name`` or ``module:Class``.
 
     A relative file is looked for in ``base``, the folder of the configuration.
     """
+    named = None if ":" in use or _is_file(use) else find_named(use)
+    if named is None:
+        return _load(use, base)
+    try:
+        return [replace(found, name=use) for found in _load(named, base)]
+    except PolicyError as error:
+        raise PolicyError(f"{use} is {named}: {error}") from error
+
+
+def _load(use: str, base: Path | None) -> list[Definition]:
     target, _, member = use.partition(":")
-    if not member and target in built_ins():
-        target, member = built_ins()[target], target
     path = (base or Path()) / target
     if target.endswith((".yaml", ".yml")):
         # In a configuration there is no flag to be meant.
         hint = "want a Python file" if base else f"did you mean --config {target}?"
         raise PolicyError(f"{target} is not a policy; {hint}")
-    if target.endswith(".py") or "/" in target or target.startswith("."):
-        module = _import_file(path)
-    else:
-        module = _import_module(target, path)
-    found = definitions(module)
-    if not member:
-        return found
-    return [_member(module, member, use)]
+    module = import_file(path) if _is_file(target) else import_module(target, path)
+    return [_member(module, member, use)] if member else definitions(module)
 
 
-def built_ins() -> dict[str, str]:
-    """Module of each policy that comes with Bayplan, by name."""
-    # Looked up by name: the built-ins use what authors use, and so stand above this room.
-    names: dict[str, str] = importlib.import_module("bayplan.policies").BUILT_INS
-    return names
+def _is_file(target: str) -> bool:
+    return target.endswith(".py") or "/" in target or target.startswith(".")
 
 
 def definitions(module: ModuleType) -> list[Definition]:
@@ -134,102 +133,37 @@ def definitions(module: ModuleType) -> list[Definition]:
     own = [(n, v) for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
     loose = tuple((n, v) for n, v in own if isinstance(getattr(v, HOOK, None), HookSpec))
     classes = [v for _, v in own if isinstance(v, type) and POLICY in vars(v)]
-    found = [Definition(_stem(module), loose, None, columns)] if loose else []
+    sources = tuple((n, v) for n, v in own if isinstance(getattr(v, SOURCE, None), SourceSpec))
+    found = [Definition(_stem(module), loose, None, columns)] if loose or (sources and not classes) else []
     found += [Definition(cls.__name__, (), cls, columns) for cls in classes]
     if not found:
         raise PolicyError(
             f"{_origin(module)}: no policy in it; decorate a function with @bayplan.filter,"
-            " @bayplan.score, @bayplan.prefer or @bayplan.protect, or a class with @bayplan.policy"
+            " @bayplan.score, @bayplan.prefer, @bayplan.protect or @bayplan.victims,"
+            " or a class with @bayplan.policy"
         )
-    return found
+    # A file's sources are asked once, for its first policy; all policies may read them.
+    return [replace(found[0], sources=sources), *found[1:]]
 
 
 def _member(module: ModuleType, member: str, use: str) -> Definition:
     thing = getattr(module, member, None)
+    if thing is not None and (hasattr(thing, HOOK) or POLICY in getattr(thing, "__dict__", {})):
+        home = sys.modules.get(thing.__module__, module)
+        if home is not module:
+            # A package may offer in its __init__ what a module inside it defines.
+            return _member(home, thing.__name__, use)
     every = definitions(module)
     known = {name for d in every for name, _ in d.functions} | {d.name for d in every if d.cls}
     if member not in known or thing is None:
         raise PolicyError(f"{use}: no policy {member!r} in that file{suggest(member, known)}")
-    columns = every[0].columns
+    columns, sources = every[0].columns, every[0].sources
     if isinstance(thing, type):
-        return Definition(member, (), thing, columns)
+        return Definition(member, (), thing, columns, sources)
     # What the file prepares belongs to each of its hooks.
     loose = next(d.functions for d in every if d.cls is None)
     prepares = tuple((n, f) for n, f in loose if _spec(f).kind == "prepare" and n != member)
-    return Definition(member, (*prepares, (member, thing)), None, columns)
-
-
-def _import_module(name: str, path: Path) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and not f"{name}.".startswith(f"{error.name}."):
-            raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
-        _refuse_directory(path)
-        raise PolicyError(
-            f"no policy {name!r}{suggest(name, built_ins())}; want a built-in, a file (policy.py),"
-            " a file and a name (policy.py:Name) or an importable module (package.module:Class)"
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise PolicyError(f"{name}: {type(error).__name__}: {error}") from error
-
-
-class _Fresh(SourceFileLoader):
-    """Compiles the file as it is now: cached bytecode can be as old as a second and not tell.
-
-    Nothing is written beside the file either, which is often a read-only ConfigMap.
-    """
-
-    def get_code(self, fullname: str) -> CodeType:
-        """The code of the file."""
-        path = self.get_filename(fullname)
-        code: CodeType = self.source_to_code(self.get_data(path), path)
-        return code
-
-
-def _refuse_directory(path: Path) -> None:
-    if path.is_dir():
-        found = sorted(path.glob("*.py"))
-        likely = next((file for file in found if file.name == "policy.py"), Path("policy.py"))
-        raise PolicyError(f"{path} is a directory; give a file, such as {likely}")
-
-
-def _import_file(path: Path) -> ModuleType:
-    _refuse_directory(path)
-    if not path.is_file():
-        raise PolicyError(f"{path}: no such file; `bayplan init` writes a first policy")
-    # A name of its own each time: a file loaded again must not meet its older self.
-    name = f"bayplan_policy_{path.stem.replace('-', '_')}_{next(_loads)}"
-    target = path.resolve()
-    loader = _Fresh(name, str(target))
-    spec = importlib.util.spec_from_file_location(name, target, loader=loader)
-    if spec is None:
-        raise PolicyError(f"{path}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    # Policies may import the files beside them; last in the path, so that they shadow nothing.
-    folder = str(target.parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    sys.modules[name] = module
-    try:
-        loader.exec_module(module)
-    except PolicyError:
-        sys.modules.pop(name, None)
-        raise
-    except SyntaxError as error:
-        sys.modules.pop(name, None)
-        raise PolicyError(f"{path}:{error.lineno}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
-        sys.modules.pop(name, None)
-        raise PolicyError(f"{_line_in(path, error)}: {type(error).__name__}: {error}") from error
-    return module
-
-
-def _line_in(path: Path, error: BaseException) -> str:
-    """The innermost line of that file in the error's traceback."""
-    wanted = str(path.resolve())
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == wanted]
-    return f"{path}:{lines[-1]}" if lines else str(path)
+    return Definition(member, (*prepares, (member, thing)), None, columns, sources)
 
 
 def _args_schema(function: Callable[..., Any]) -> type[Args] | None:
@@ -252,7 +186,9 @@ def _args_schema(function: Callable[..., Any]) -> type[Args] | None:
 
 def _columns_in(names: Mapping[str, Any]) -> tuple[Any, ...]:
     """The typed columns that a module, a class or an object has names for."""
-    return tuple(value for value in names.values() if isinstance(value, Label | NodeAnnotation | Units))
+    kinds = Label | NodeAnnotation | Units | Source | Latch
+    found = (value if isinstance(value, tuple | list) else (value,) for value in names.values())
+    return tuple(value for several in found for value in several if isinstance(value, kinds))
 
 
 def _spec(function: Callable[..., Any]) -> HookSpec:

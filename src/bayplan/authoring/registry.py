@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from bayplan.authoring.hooks import HookSpec, Kind
 from bayplan.authoring.scope import EVERY_POD, Scope
+from bayplan.authoring.source import SourceHook
 
 FailurePolicy = Literal["Fail", "Ignore"]
 
@@ -44,6 +45,10 @@ class Policy:
     failure_policy: FailurePolicy = "Fail"
     columns: tuple[Any, ...] = ()
     """Typed columns that the policy names: in its module, its class or its object."""
+    sources: tuple[SourceHook, ...] = ()
+    """Sources that the policy's file brings along."""
+    shadow: bool = False
+    """Asked and recorded like the others, and never heeded."""
 
     def of_kind(self, kind: Kind) -> tuple[Hook, ...]:
         """The policy's hooks of one kind, in the order they were written."""

@@ -1,15 +1,22 @@
-"""Which pods a policy is for."""
+"""Which pods are meant: those of a policy, of a group, of a rule."""
 
 from fnmatch import fnmatchcase
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bayplan.kube.pod import Pod
 from bayplan.kube.selector import LabelSelector
 
+Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+OwnerKind = Annotated[str, Meta(min_length=1, max_length=63)]
+
+_KINDS = ("DaemonSet", "Job", "Node", "ReplicaSet", "ReplicationController", "StatefulSet")
+_MAKERS = {"Deployment": "ReplicaSet", "CronJob": "Job"}
+
 
 class Scope(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """``for:`` in the configuration. Everything that is given must match; nothing given is all pods."""
+    """Pods by namespace and labels. Everything that is given must match; nothing given is all pods."""
 
     namespaces: tuple[str, ...] = ()
     """Names of namespaces, with ``*`` and ``?``."""
@@ -17,10 +24,59 @@ class Scope(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Labels of the pod."""
 
     def matches(self, pod: Pod) -> bool:
-        """Whether the policy has a say about this pod."""
+        """Whether the pod is one of those that are meant."""
         if self.namespaces and not any(fnmatchcase(pod.namespace, n) for n in self.namespaces):
             return False
         return self.pod_selector.matches(pod.labels)
 
 
-EVERY_POD = Scope()
+class PriorityRange(Struct, frozen=True, forbid_unknown_fields=True):
+    """``priority: {min: 1000}``: both ends belong to it."""
+
+    min: Priority | None = None
+    max: Priority | None = None
+
+    def __post_init__(self) -> None:
+        if self.min is None and self.max is None:
+            raise ValueError("give `min`, `max` or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"no priority is at least {self.min} and at most {self.max}")
+
+    def __contains__(self, priority: int) -> bool:
+        above = self.min is None or priority >= self.min
+        return above and (self.max is None or priority <= self.max)
+
+
+class PolicyScope(Scope, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """``for:`` in the configuration: a `Scope` that also looks at a pod's priority and its owner."""
+
+    priority: PriorityRange | None = None
+    """``spec.priority`` of the pod."""
+    owner_kinds: tuple[OwnerKind, ...] = ()
+    """Kind of the pod's controller, such as ``DaemonSet`` or ``Job``."""
+
+    def __post_init__(self) -> None:
+        for kind in self.owner_kinds:
+            _check_kind(kind)
+
+    def matches(self, pod: Pod) -> bool:
+        """Whether the pod is one of those that are meant."""
+        if self.priority is not None and pod.priority not in self.priority:
+            return False
+        if self.owner_kinds and (pod.owner is None or pod.owner.kind not in self.owner_kinds):
+            return False
+        return Scope.matches(self, pod)
+
+
+def _check_kind(kind: str) -> None:
+    """Any kind may own pods, so only what is surely wrong is refused."""
+    if kind in _MAKERS:
+        raise ValueError(f"ownerKinds: the pods of a {kind} belong to its {_MAKERS[kind]}; name that")
+    meant = next((known for known in _KINDS if known.lower() == kind.lower().removesuffix("s")), kind)
+    if meant != kind:
+        raise ValueError(f"ownerKinds: no kind {kind!r}; did you mean {meant!r}?")
+    if not (kind.isalnum() and kind[0].isupper()):
+        raise ValueError(f"ownerKinds: a kind is one word with a capital letter, not {kind!r}")
+
+
+EVERY_POD = PolicyScope()

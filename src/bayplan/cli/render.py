@@ -70,7 +70,9 @@ def counted(number: int, one: str, more: str) -> str:
 def _called(spec: "HookSpec") -> str:
     if spec.kind == "allocate":
         return "at bind"
-    how = {"protect": "per victim"}.get(spec.kind, "per node" if spec.per_node else "per pod")
+    how = {"protect": "per victim", "victims": "per candidate"}.get(
+        spec.kind, "per node" if spec.per_node else "per pod"
+    )
     return f"{how}, and at bind" if spec.recheck else how
 
 
@@ -123,6 +125,8 @@ def show_verification(found: "Verification", *, output: str) -> None:
     out = console()
     for line in found.drift:
         out.print(f"[red]drift[/red] {_escaped(line)}", highlight=False)
+    for line in found.overcommitted:
+        out.print(f"[red]overcommitted[/red] {_escaped(line)}", highlight=False)
     for pod in found.unaccounted:
         out.print(
             f"[yellow]unaccounted[/yellow] pod {_escaped(pod)} was bound by somebody else", highlight=False

@@ -22,7 +22,7 @@ def command() -> None:
 def verify(server: str, output: str) -> None:
     """Compare what a running server knows of nodes, pods and allocations with a fresh list.
 
-    Exits 0 when they agree and 1 when they do not.
+    Exits 0 when they agree and no device is given away twice, else 1.
     """
     from bayplan.cli.failing import explained
     from bayplan.cli.render import show_verification
@@ -31,4 +31,4 @@ def verify(server: str, output: str) -> None:
     with explained():
         found = ask_verification(server)
     show_verification(found, output=output)
-    raise SystemExit(1 if found.drift else 0)
+    raise SystemExit(1 if found.drift or found.overcommitted else 0)

@@ -1,14 +1,16 @@
 """From the configuration to policies that are ready to run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from bayplan.authoring.expression import KINDS, Expression, ExpressionError, from_expressions
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.load import load
 from bayplan.authoring.registry import Policy
-from bayplan.config.load import ConfigError, explain, in_words
+from bayplan.config.load import ConfigError, explain, in_words, place
 from bayplan.config.v1 import BayplanConfiguration, PolicyEntry
 from bayplan.kube.yaml import Document
 
@@ -20,7 +22,10 @@ def assemble(config: BayplanConfiguration, document: Document) -> list[Policy]:
     for number, entry in enumerate(config.policies):
         path = ("policies", number)
         try:
-            _add(policies, _make(entry, base))
+            made = [_write(entry, document, path)] if entry.use is None else _make(entry, base)
+            _add(policies, [replace(policy, shadow=entry.shadow) for policy in made])
+        except ExpressionError as error:
+            raise ConfigError(f"{place(document, (*path, error.kind))}: {error}") from error
         except PolicyError as error:
             raise ConfigError(f"{document.source}:{document.line(path)}: {error}") from error
         except _BadArgs as error:
@@ -50,8 +55,22 @@ class _BadArgs(Exception):
         self.schema = schema
 
 
+def _write(entry: PolicyEntry, document: Document, path: tuple[str | int, ...]) -> Policy:
+    """The policy that an entry writes out in expressions."""
+    texts = {kind: text for kind in KINDS if (text := getattr(entry, kind)) is not None}
+    file = Path(document.source).name
+    return from_expressions(
+        entry.name or "",
+        {kind: Expression(text, f"{file}:{document.line((*path, kind))}") for kind, text in texts.items()},
+        reason=entry.reason or "",
+        weight=entry.weight,
+        scope=entry.for_,
+        failure_policy=entry.failure_policy,
+    )
+
+
 def _make(entry: PolicyEntry, base: Path) -> list[Policy]:
-    found = load(entry.use, base=base)
+    found = load(entry.use or "", base=base)
     if len(found) > 1 and (entry.args or entry.name):
         names = ", ".join(f"{entry.use}:{definition.name}" for definition in found if definition.cls)
         raise PolicyError(f"{entry.use} has {len(found)} policies; name one, such as {names}")

@@ -1,16 +1,52 @@
 """The columns that policies can read, for ``bayplan columns``."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from bayplan.config.cluster import take_snapshot
 from bayplan.config.flags import Flags, load_all
 from bayplan.config.rehearse import example_cluster
 from bayplan.snapshot.describe import ColumnInfo, describe
+from bayplan.snapshot.sources import Latch, Reading, Readings, Source
+from bayplan.state.sources.asker import Asked
+from bayplan.state.sources.book import Declared, Sources
 
 
 def describe_columns(files: Sequence[str], flags: Flags) -> list[ColumnInfo]:
-    """Every named column, and every typed one that a policy names."""
+    """Every named column, and every typed one that a policy names.
+
+    With a cluster, its sources are asked once: what they call nodes is easily mistaken.
+    """
     loaded = load_all(files, flags)
     snapshot = take_snapshot(loaded.config.cluster, loaded.base)
-    declared = {column: None for policy in loaded.policies for column in policy.columns}
-    return describe((snapshot or example_cluster(0)).nodes, list(declared), example=snapshot is None)
+    readings = Readings({each.name: Reading({}) for each in loaded.sources})
+    problems: dict[str, str] = {}
+    if snapshot is not None and loaded.sources:
+        answers, problems = asyncio.run(_ask_once(loaded.sources))
+        readings = readings.with_readings(answers.by_source)
+    declared = list({column: None for policy in loaded.policies for column in policy.columns})
+    nodes = (snapshot or example_cluster(0)).with_readings(readings).nodes
+    infos = describe(nodes, declared, example=snapshot is None)
+    named = infos[: len(infos) - len(declared)]
+    return named + [
+        _with(problems, column, info) for column, info in zip(declared, infos[len(named) :], strict=True)
+    ]
+
+
+def _with(problems: Mapping[str, str], column: object, info: ColumnInfo) -> ColumnInfo:
+    """The line, with what is wrong with its source instead of values."""
+    problem = problems.get(column.source, "") if isinstance(column, Source | Latch) else ""
+    return msgspec.structs.replace(info, values=problem) if problem else info
+
+
+async def _ask_once(declared: Sequence[Declared]) -> tuple[Readings, dict[str, str]]:
+    """What the sources say, and why some say nothing."""
+    sources = Sources(declared)
+    try:
+        await asyncio.gather(*(poller.ask() for poller in sources.polled.values()))
+    finally:
+        await sources.close()
+    silent = {each.name: "asked about each pod" for each in declared if isinstance(each.source, Asked)}
+    return sources.current, {**silent, **{name: poller.error for name, poller in sources.polled.items()}}

@@ -9,7 +9,9 @@ import msgspec
 from bayplan.authoring.registry import Policy
 from bayplan.config.assemble import assemble, from_files
 from bayplan.config.load import ConfigError, load_config
+from bayplan.config.sources import declare
 from bayplan.config.v1 import BayplanConfiguration, ClusterSection, ExtenderSection, TlsSection
+from bayplan.state.sources.book import Declared
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,12 @@ class Flags:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A configuration that is complete, its policies, and the folder that its paths start from."""
+    """A configuration that is complete, its policies and sources, and where its paths start from."""
 
     config: BayplanConfiguration
     policies: list[Policy]
     base: Path
+    sources: list[Declared]
 
 
 def load_all(files: Sequence[str], flags: Flags) -> Loaded:
@@ -46,9 +49,11 @@ def load_all(files: Sequence[str], flags: Flags) -> Loaded:
         raise ConfigError("give policy files or --config, not both: the configuration names its policies")
     if flags.config is None:
         config = BayplanConfiguration(api_version="bayplan.dev/v1", kind="BayplanConfiguration")
-        return Loaded(_over(config, flags), from_files(files), Path())
-    config, document = load_config(flags.config)
-    return Loaded(_over(config, flags), assemble(config, document), flags.config.parent)
+        policies, base, document = from_files(files), Path(), None
+    else:
+        config, document = load_config(flags.config)
+        policies, base = assemble(config, document), flags.config.parent
+    return Loaded(_over(config, flags), policies, base, declare(config, policies, base, document=document))
 
 
 def _over(config: BayplanConfiguration, flags: Flags) -> BayplanConfiguration:

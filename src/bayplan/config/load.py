@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bayplan.config.duration import decode_duration
 from bayplan.config.v1 import BayplanConfiguration
+from bayplan.kube.duration import decode_duration
 from bayplan.kube.yaml import Document, YamlError, read_documents, suggest
 
 T = TypeVar("T")
@@ -78,16 +78,16 @@ def explain(
     message = text[: at.start()] if at else text
     if unknown := _UNKNOWN.match(text):
         hint = suggest(unknown[1], _names(_walk(kind, steps)))
-        return ConfigError(_where(document, (*path, unknown[1])) + f": unknown key{hint}")
+        return ConfigError(place(document, (*path, unknown[1])) + f": unknown key{hint}")
     if invalid := _ENUM.match(text):
         allowed = getattr(_walk(kind, steps), "values", ())
         hint = suggest(invalid[1], [str(value) for value in allowed])
-        return ConfigError(f"{_where(document, path)}: {invalid[1]!r} is not allowed{hint}")
+        return ConfigError(f"{place(document, path)}: {invalid[1]!r} is not allowed{hint}")
     if missing := _MISSING.match(text):
         hint = _line_to_add(missing[1], _walk(kind, (*steps, missing[1])))
-        return ConfigError(f"{_where(document, path)}: `{missing[1]}` is missing{hint}")
+        return ConfigError(f"{place(document, path)}: `{missing[1]}` is missing{hint}")
     example = "; write HOST:PORT, such as 127.0.0.1:8888" if path in _ADDRESSES else ""
-    return ConfigError(f"{_where(document, path)}: {in_words(message)}{example}")
+    return ConfigError(f"{place(document, path)}: {in_words(message)}{example}")
 
 
 def in_words(message: str) -> str:
@@ -103,10 +103,11 @@ def _line_to_add(key: str, info: Any) -> str:
     return f"; add the line `{key}: {values[0]}`" if len(values) == 1 else ""
 
 
-def _where(document: Document, path: tuple[str | int, ...]) -> str:
+def place(document: Document, path: tuple[str | int, ...]) -> str:
+    """``file.yaml:12: policies[0].weight``: how errors call a value of the file."""
     dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
-    place = f"{document.source}:{document.line(path)}"
-    return f"{place}: {dotted}" if dotted else place
+    line = f"{document.source}:{document.line(path)}"
+    return f"{line}: {dotted}" if dotted else line
 
 
 def _path(text: str) -> tuple[str | int, ...]:

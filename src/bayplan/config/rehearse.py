@@ -18,6 +18,7 @@ from bayplan.engine.preempt import Candidate, choose_candidates
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.sources import Latch, Reading, Readings, Scalar, Source
 
 # Far more than a first call takes that loads something large.
 LIMIT_SECONDS = 10.0
@@ -45,7 +46,7 @@ def rehearse(
         stages.append(cluster)
     problems: dict[str, None] = {}
     for policy in policies:
-        every_pod = replace(policy, scope=EVERY_POD)
+        every_pod = replace(policy, scope=EVERY_POD, shadow=False)
         for text in _in_time(every_pod, stages, limit_seconds=limit_seconds):
             problems[text] = None
     return list(problems)
@@ -72,7 +73,8 @@ def _in_time(policy: Policy, stages: list[Snapshot], *, limit_seconds: float) ->
 
 def _failures(policy: Policy, attempt: Attempt, stages: list[Snapshot]) -> Iterator[str]:
     pod = _pod("rehearsal", node=None)
-    for cluster in stages:
+    for stage in stages:
+        cluster = stage.with_readings(_readings(policy, stage))
         victims = [_pod(f"victim-of-{name}", node=name) for name in cluster.nodes.names[:_SOME]]
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
         for judge in (filter_nodes, score_nodes):
@@ -82,11 +84,23 @@ def _failures(policy: Policy, attempt: Attempt, stages: list[Snapshot]) -> Itera
             for name in cluster.nodes.names[:_SOME]:
                 said = commit([policy], question, name, attempt)
                 yield from (failure.text for failure in said.failures)
-        if policy.of_kind("protect"):
+        if policy.of_kind("protect") or policy.of_kind("victims"):
             candidates = [Candidate(v.node_name, (v.uid,)) for v in victims]
             known = {v.uid: v for v in victims}
             chosen = choose_candidates([policy], question, candidates, victims=known, attempt=attempt)
             yield from (failure.text for failure in chosen.failures)
+
+
+def _readings(policy: Policy, stage: Snapshot) -> Readings:
+    """Values of every source that the policy names, for the first nodes; the others have none."""
+    fields: dict[str, dict[str, dict[str, Scalar]]] = {}
+    for named in policy.columns:
+        column = named.column if isinstance(named, Latch) else named
+        if isinstance(column, Source):
+            value: Scalar = "text" if column.type is str else 1.0
+            there = dict.fromkeys(stage.nodes.names[:2], value)
+            fields.setdefault(column.source, {})[column.field] = there
+    return Readings({name: Reading(by_name) for name, by_name in fields.items()})
 
 
 def example_cluster(count: int) -> Snapshot:

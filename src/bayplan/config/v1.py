@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from bayplan.authoring.scope import EVERY_POD, Scope
-from bayplan.config.duration import Duration
+from bayplan.authoring.expression import KINDS
+from bayplan.authoring.scope import EVERY_POD, PolicyScope
+from bayplan.kube.duration import Duration
 
 Weight = Annotated[float, Meta(gt=0, le=1_000_000)]
 Count = Annotated[int, Meta(ge=1)]
@@ -16,20 +17,49 @@ class Section(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
 
 class PolicyEntry(Section, frozen=True, kw_only=True):
-    """One policy: what to use, for which pods, how much it weighs."""
+    """One policy: what to use, or expressions; for which pods, how much it weighs."""
 
-    use: Annotated[str, Meta(min_length=1)]
+    use: Annotated[str, Meta(min_length=1)] | None = None
     """``file.py``, ``file.py:name``, ``module`` or ``module:Class``; files are beside the configuration."""
+    filter: str | None = None
+    """An expression in CEL over ``pod``, ``node`` and ``column``: true where the node passes."""
+    prefer: str | None = None
+    """As ``filter``, over the nodes that are left; void when none would remain."""
+    score: str | None = None
+    """An expression that is a number: the more, the better the node."""
+    protect: str | None = None
+    """An expression over ``pod`` and ``victim``: true where the victim must not be evicted."""
+    reason: Annotated[str, Meta(min_length=1)] | None = None
+    """What ``filter`` and ``prefer`` say of the nodes they refuse; the ``name`` where it is left out."""
     name: Annotated[str, Meta(min_length=1, max_length=63)] | None = None
     """How metrics and messages call it; the file's or the class's name where it is left out."""
     weight: Weight = 1.0
     """How much its scores count beside those of other policies."""
-    for_: Scope = field(name="for", default=EVERY_POD)
+    for_: PolicyScope = field(name="for", default=EVERY_POD)
     """Which pods it is for; all where it is left out."""
     failure_policy: Literal["Fail", "Ignore"] = "Fail"
     """When it raises, overruns or answers nonsense: fail the pod's attempt, or abstain."""
+    shadow: bool = False
+    """Ask it and record what it says, and heed nothing of it: to try a policy beside the others."""
     args: dict[str, Any] = {}
     """Settings of the policy."""
+
+    def __post_init__(self) -> None:
+        written = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if self.use is not None:
+            if written or self.reason is not None:
+                raise ValueError(
+                    f"an entry has either `use` or `{[*written, 'reason'][0]}`; make two of them"
+                )
+            return
+        if not written:
+            raise ValueError(f"`use` is missing; or write an expression: {', '.join(KINDS)}")
+        if self.name is None:
+            raise ValueError("`name` is missing; a policy of expressions has no other name")
+        if self.args:
+            raise ValueError("expressions take no `args`; write the values into them")
+        if self.reason is not None and not {"filter", "prefer"} & set(written):
+            raise ValueError("only `filter` and `prefer` give a `reason`")
 
 
 class NudgeSection(Section, frozen=True, kw_only=True):
@@ -134,11 +164,87 @@ class ExtenderSection(Section, frozen=True, kw_only=True):
     limits: LimitsSection = LimitsSection()
 
 
+class AccessSection(Section, frozen=True, kw_only=True):
+    """How an address is asked. Redirects are not followed."""
+
+    url: str
+    """Where it is: ``http://`` or ``https://``."""
+    headers: dict[str, str] = {}
+    """Sent along, such as a tenant."""
+    bearer_token_file: str = ""
+    """A file with a token, read again for each request."""
+    ca_file: str = field(name="caFile", default="")
+    """The CA of the server's certificate; those of the system where it is left out."""
+    insecure_skip_verify: bool = False
+    timeout: Duration | None = None
+    """How long an answer may take; 5s, or 500ms where kube-scheduler waits for it."""
+    max_bytes: Count = 8 * 1024 * 1024
+    """The largest answer."""
+    allow_link_local: bool = False
+    """Also addresses such as 169.254.169.254, where clouds keep credentials."""
+
+
+class PrometheusSection(AccessSection, frozen=True, kw_only=True):
+    """Values from Prometheus."""
+
+    query: str = ""
+    """A query with one series a node."""
+    queries: dict[str, str] = {}
+    """Several, each a column of its own: ``NAME.cpu``, ``NAME.memory``."""
+    node_label: str = "instance"
+    """The label of a series that says which node it is about."""
+    match: Literal["name", "internalIP", "hostname"] = "internalIP"
+    """What of the node stands in that label; a port behind an address does not matter."""
+
+
+class HttpSection(AccessSection, frozen=True, kw_only=True):
+    """Values from a web service, as JSON."""
+
+    items: str = ""
+    """Dotted path to the object or list; the whole document where it is left out."""
+    key: str = "name"
+    """The field of a list's objects that names the node."""
+    match: Literal["name", "internalIP", "hostname"] = "name"
+    """What of the node that name is."""
+
+
+class FileSection(Section, frozen=True, kw_only=True):
+    """Values from a JSON or YAML file; ``items``, ``key`` and ``match`` as for ``http``."""
+
+    path: Annotated[str, Meta(min_length=1)]
+    items: str = ""
+    key: str = "name"
+    match: Literal["name", "internalIP", "hostname"] = "name"
+
+
+class SourceEntry(Section, frozen=True, kw_only=True):
+    """Numbers from outside, read by policies as ``nodes[Source("NAME")]``."""
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", max_length=63)]
+    """What columns begin with."""
+    prometheus: PrometheusSection | None = None
+    http: HttpSection | None = None
+    file: FileSection | None = None
+    interval: Duration = Duration("30s")
+    """How often it is asked."""
+    max_age: Duration = Duration("5m")
+    """Older values are missing values."""
+    settle: Duration | None = None
+    """How long a new pod takes to be seen in the values; until then its requests are added."""
+    per: Literal["cluster", "pod"] = "cluster"
+    """``pod``: ask about each pod while kube-scheduler waits (``http`` only)."""
+    keep: Duration = Duration("10s")
+    """How long an answer about a pod is kept."""
+    fallback: dict[str, float | str] = {}
+    """Each column's value for every node, where there is no answer about a pod."""
+
+
 class BayplanConfiguration(Section, frozen=True, kw_only=True):
     """The whole file."""
 
     api_version: Literal["bayplan.dev/v1"] = field(name="apiVersion")
     kind: Literal["BayplanConfiguration"]
+    sources: tuple[SourceEntry, ...] = ()
     policies: tuple[PolicyEntry, ...] = ()
     cluster: ClusterSection = ClusterSection()
     extender: ExtenderSection = ExtenderSection()

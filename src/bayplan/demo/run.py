@@ -59,7 +59,7 @@ class Demo:
         pods = list(make_pods(self.pods))
         view = FixedView(snapshot)
         server.view = server.app.view = view
-        server.app.verbs.binder = MemoryBinder(view, {pod.uid: pod for pod in pods})
+        server.app.binder = MemoryBinder(view, {pod.uid: pod for pod in pods})
         on_server(server)
         async with server.running():
             url = "http://{}:{}".format(*server.listener.address)

@@ -31,7 +31,8 @@ class Commitment:
 
 def commits(policies: Sequence[Policy]) -> bool:
     """Whether any of these policies has something to say at bind."""
-    return any(hook.spec.recheck or hook.spec.kind == "allocate" for p in policies for hook in p.hooks)
+    deciding = [policy for policy in policies if not policy.shadow]
+    return any(hook.spec.recheck or hook.spec.kind == "allocate" for p in deciding for hook in p.hooks)
 
 
 def commit(

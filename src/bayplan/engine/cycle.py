@@ -31,9 +31,9 @@ class Question:
     not_in_view: tuple[str, ...] = ()
 
 
-def interested(policies: Sequence[Policy], pod: Pod) -> list[Policy]:
-    """The policies that are for this pod."""
-    return [policy for policy in policies if policy.scope.matches(pod)]
+def interested(policies: Sequence[Policy], pod: Pod, *, shadows: bool = False) -> list[Policy]:
+    """The policies that are for this pod; those that decide, or with ``shadows`` also those that do not."""
+    return [p for p in policies if (shadows or not p.shadow) and p.scope.matches(pod)]
 
 
 def filter_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt | None = None) -> Decision:
@@ -61,7 +61,8 @@ class _Cycle:
     """The state of one evaluation; thrown away with it."""
 
     def __init__(self, policies: Sequence[Policy], question: Question, attempt: Attempt) -> None:
-        self.policies = interested(policies, question.pod)
+        # Shadows last: they see what the others left, and change nothing.
+        self.policies = sorted(interested(policies, question.pod, shadows=True), key=lambda p: p.shadow)
         self._question = question
         self._attempt = attempt
         self._started = time.perf_counter()
@@ -75,7 +76,7 @@ class _Cycle:
     def refuse(self, policy: Policy, hook: Hook) -> None:
         """Run a hard filter over all nodes: each keeps the first reason that it got."""
         verdict = self._verdict(policy, hook)
-        if verdict is not None:
+        if verdict is not None and not policy.shadow:
             fresh = verdict.refused & (self._refused_by == NOBODY)
             self._refused_by[fresh] = len(self._outcomes) - 1
 
@@ -86,7 +87,8 @@ class _Cycle:
         if verdict is None:
             return
         if verdict.refused.sum() < left.size:
-            self._refused_by[verdict.refused] = len(self._outcomes) - 1
+            if not policy.shadow:
+                self._refused_by[verdict.refused] = len(self._outcomes) - 1
         elif left.size:
             self._outcomes[-1] = replace(self._outcomes[-1], void=True)
 
@@ -108,6 +110,7 @@ class _Cycle:
                     score=score,
                     normalised=values,
                     weight=policy.weight * spec.weight,
+                    shadow=policy.shadow,
                 )
             )
 
@@ -115,7 +118,7 @@ class _Cycle:
         """The record of all that was said."""
         CURRENT_POD.reset(self._pod_in_logs)
         count = len(self._question.nodes)
-        opinions = [o for o in self._outcomes if o.normalised is not None]
+        opinions = [o for o in self._outcomes if o.normalised is not None and not o.shadow]
         total = None
         if scored and opinions:
             values = [o.normalised for o in opinions if o.normalised is not None]
@@ -145,7 +148,7 @@ class _Cycle:
             return None
         if verdict is not None and rows is not None:
             verdict = verdict.spread(rows, len(self._question.nodes))
-        self._outcomes.append(Outcome(hook, seconds, verdict))
+        self._outcomes.append(Outcome(hook, seconds, verdict, shadow=policy.shadow))
         return verdict
 
     def _prepare(self, policy: Policy) -> dict[str, Any] | None:
@@ -167,13 +170,15 @@ class _Cycle:
                 self._fail(policy, hook, failure, seconds)
                 self._available[id(policy)] = {}
                 return None
-            self._outcomes.append(Outcome(hook, seconds))
+            self._outcomes.append(Outcome(hook, seconds, shadow=policy.shadow))
             available["prepared"] = ready
         self._available[id(policy)] = available
         return available
 
     def _fail(self, policy: Policy, hook: Hook, failure: Failure, seconds: float) -> None:
-        ignored = policy.failure_policy == "Ignore"
-        self._outcomes.append(Outcome(hook, seconds, failure=failure, ignored=ignored))
+        ignored = policy.failure_policy == "Ignore" or policy.shadow
+        self._outcomes.append(
+            Outcome(hook, seconds, failure=failure, ignored=ignored, shadow=policy.shadow)
+        )
         if not ignored and not self._error:
             self._error = f"policy {policy.name!r} failed: {failure.text}"

@@ -33,6 +33,8 @@ class Outcome:
     failure: Failure | None = None
     ignored: bool = False
     """It failed, and its policy's ``failurePolicy: Ignore`` made it abstain."""
+    shadow: bool = False
+    """Its policy is only looked at: nothing of it counts."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,21 @@ class Decision:
     def groups(self) -> Iterator[tuple[Outcome, Reason, Rows]]:
         """The refused rows, grouped by who refused them and why: few groups, however many nodes."""
         for number, outcome in enumerate(self.outcomes):
-            if outcome.verdict is None:
-                continue
             mine = self.refused_by == number
-            if not mine.any():
-                continue
-            for code, reason in enumerate(outcome.verdict.reasons, start=1):
-                rows = np.flatnonzero(mine & (outcome.verdict.codes == code))
-                if rows.size:
+            if outcome.verdict is not None and mine.any():
+                for reason, rows in _by_reason(outcome.verdict, mine):
                     yield outcome, reason, rows
+
+    def shadow_groups(self) -> Iterator[tuple[Outcome, Reason, Rows]]:
+        """The rows that a shadow policy would have refused and nobody did, grouped as `groups` does."""
+        for outcome in self.outcomes:
+            if outcome.shadow and outcome.verdict is not None and not outcome.void:
+                for reason, rows in _by_reason(outcome.verdict, self.passed):
+                    yield outcome, reason, rows
+
+
+def _by_reason(verdict: Verdict, chosen: NDArray[np.bool_]) -> Iterator[tuple[Reason, Rows]]:
+    for code, reason in enumerate(verdict.reasons, start=1):
+        rows = np.flatnonzero(chosen & (verdict.codes == code))
+        if rows.size:
+            yield reason, rows

@@ -1,7 +1,8 @@
-"""Which candidates for preemption would really help, and which victims are protected.
+"""Which candidates for preemption would really help, spare protected pods, and cost least.
 
 kube-scheduler picks candidates without asking extender filters. A node that our filters would still
-refuse once its victims are gone must be dropped, or pods die for nothing, again and again.
+refuse once its victims are gone must be dropped, or pods die for nothing, again and again. Of the rest
+the cheapest are kept: kube-scheduler takes no order from us, so preferring means leaving out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,16 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayplan.authoring import lift
-from bayplan.authoring.registry import Hook, Policy
+from bayplan.authoring.registry import Policy
 from bayplan.authoring.verdict import Reason
 from bayplan.engine.cycle import Question, filter_nodes, interested
 from bayplan.engine.decision import NOT_IN_VIEW, Decision
-from bayplan.engine.guard import Attempt, Failure, guarded
+from bayplan.engine.guard import Attempt, Failure
+from bayplan.engine.victims import Objection, Witness, cheapest
 from bayplan.kube.pod import Pod
 
 NO_VICTIMS = Reason("no victims were named for the node")
-UNKNOWN_VICTIM = Reason("a victim is not in Bayplan's view, so nobody can say whether it is protected")
+UNKNOWN_VICTIM = Reason("a victim is not in Bayplan's view, so nobody can say whether it may be evicted")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Candidate:
     node: str
     victims: tuple[str, ...]
     """UIDs, in the order they were sent."""
+    violations: int = 0
+    """PodDisruptionBudgets that evicting them would violate, as kube-scheduler counts."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,13 @@ def choose_candidates(
     left = [c for c in candidates if run.has_victims(c)]
     left = run.drop_protected(left)
     left = run.drop_refused(left)
+    left = run.drop_expensive(left)
     return PreemptDecision(
-        question.pod, tuple(left), tuple(run.dropped.values()), tuple(run.decisions), tuple(run.failures)
+        question.pod,
+        tuple(left),
+        tuple(run.dropped.values()),
+        tuple(run.decisions),
+        (*run.witness.failures, *run.failures),
     )
 
 
@@ -97,6 +105,7 @@ class _Run:
         self._question = question
         self._attempt = attempt
         self._victims = victims
+        self.witness = Witness(policies, question, attempt)
         self.dropped: dict[str, Dropped] = {}
         self.decisions: list[Decision] = []
         self.failures: list[Failure] = []
@@ -109,8 +118,11 @@ class _Run:
 
     def drop_protected(self, candidates: list[Candidate]) -> list[Candidate]:
         """The candidates none of whose victims a policy protects."""
-        hooks = [(p, hook) for p in self._policies for hook in p.of_kind("protect")]
-        return [c for c in candidates if all(self._may_evict(c, p, hook) for p, hook in hooks)]
+        guards = self.witness.guards
+        if not guards:
+            return candidates
+        known = [(c, pods) for c in candidates if (pods := self._pods_of(c, guards[0][0])) is not None]
+        return [c for c, pods in known if self._agreed(c, self.witness.protects(pods))]
 
     def drop_refused(self, candidates: list[Candidate]) -> list[Candidate]:
         """The candidates that every hard rule accepts with the victims gone."""
@@ -124,6 +136,45 @@ class _Run:
         if together is not None and not together.saw_other_nodes:
             return self._passing(together)
         return [c for candidate in known for c in self._passing(self._judge([candidate]))]
+
+    def drop_expensive(self, candidates: list[Candidate]) -> list[Candidate]:
+        """The candidates whose victims cost least, by what each policy says in turn."""
+        pricers = self.witness.pricers
+        if not pricers:
+            return candidates
+        if self.witness.needs_nodes:
+            candidates = [c for c in candidates if self._in_view(c)]
+        prices = {}
+        for candidate in candidates:
+            pods = self._pods_of(candidate, pricers[0][0])
+            said = None if pods is None else self.witness.prices(pods, candidate.node)
+            if isinstance(said, Objection):
+                self._agreed(candidate, said)
+            elif said is not None:
+                prices[candidate.node] = said
+        left = [c for c in candidates if c.node in prices]
+        if any(price is not None for said in prices.values() for price in said):
+            # A budget that people set with Kubernetes' own means outweighs any price of ours.
+            what = "violate more PodDisruptionBudgets"
+            left = self._least(left, {c.node: (float(c.violations),) for c in left}, "", what)
+        for number, (policy, _) in enumerate(pricers):
+            named = {node: price for node, said in prices.items() if (price := said[number]) is not None}
+            left = self._least(left, named, policy.name, "cost more")
+        return left
+
+    def _least(
+        self, candidates: list[Candidate], prices: Mapping[str, tuple[float, ...]], policy: str, what: str
+    ) -> list[Candidate]:
+        """The candidates with the lowest price, and those without one."""
+        lowest = cheapest([prices.get(c.node) for c in candidates])
+        here = next((c.node for c in candidates if prices.get(c.node) == lowest), "")
+        left = []
+        for candidate in candidates:
+            if prices.get(candidate.node, lowest) == lowest:
+                left.append(candidate)
+            else:
+                self._drop(candidate, policy, f"its victims {what} than those on {here}")
+        return left
 
     def _reads_the_cluster(self) -> bool:
         return any(
@@ -169,38 +220,25 @@ class _Run:
                 self._drop(group[row], refusal.policy, refusal.reason.text)
         return [group[row] for row in np.flatnonzero(decision.passed).tolist()]
 
-    def _may_evict(self, candidate: Candidate, policy: Policy, hook: Hook) -> bool:
-        for uid in candidate.victims:
-            victim = self._victims.get(uid) or self._pod_on(candidate.node, uid)
-            if victim is None:
-                self._drop(candidate, policy.name, UNKNOWN_VICTIM.text)
-                return False
-            protected, failure = self._protected(hook, victim)
-            if failure is not None:
-                protected = policy.failure_policy == "Fail"
-            if protected:
-                why = failure.summary if failure else f"pod {victim.key} is protected by {hook.name}"
-                self._drop(candidate, policy.name, why)
-                return False
-        return True
+    def _pods_of(self, candidate: Candidate, asking: Policy) -> list[Pod] | None:
+        """The victims; ``None`` where one of them is not known, and so nobody can judge it."""
+        found = [self._victims.get(uid) or self._pod_on(candidate.node, uid) for uid in candidate.victims]
+        known = [pod for pod in found if pod is not None]
+        if len(known) < len(found):
+            self._drop(candidate, asking.name, UNKNOWN_VICTIM.text)
+            return None
+        return known
+
+    def _agreed(self, candidate: Candidate, objection: Objection | None) -> bool:
+        if objection is not None:
+            self._drop(candidate, objection.policy, objection.text)
+        return objection is None
 
     def _pod_on(self, node: str, uid: str) -> Pod | None:
         cluster = self._question.cluster
         if not cluster.pods_known or node not in cluster.rows:
             return None
         return next((pod for pod in cluster.pods_on(node) if pod.uid == uid), None)
-
-    def _protected(self, hook: Hook, victim: Pod) -> tuple[bool, Failure | None]:
-        available = {
-            "pod": self._question.pod,
-            "victim": victim,
-            "cluster": self._question.cluster,
-            "now": self._question.now,
-        }
-        answer, failure, _ = guarded(hook, self._attempt, lambda: lift.protects(hook, available))
-        if failure is not None:
-            self.failures.append(failure)
-        return bool(answer), failure
 
     def _drop(self, candidate: Candidate, policy: str, text: str) -> None:
         self.dropped.setdefault(candidate.node, Dropped(candidate, policy, text))

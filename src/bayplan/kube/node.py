@@ -3,34 +3,54 @@
 from collections.abc import Mapping
 from functools import cached_property
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bayplan.kube.meta import EMPTY, NO_META, ObjectMeta
 from bayplan.kube.resources import Quantities, amounts
 from bayplan.kube.taint import Taint
 
 
-class NodeSpec(Struct, frozen=True, rename="camel"):
+class NodeSpec(Struct, frozen=True, gc=False, rename="camel"):
     """The part of ``spec`` that scheduling looks at."""
 
     unschedulable: bool | None = None
     taints: list[Taint] | None = None
-    provider_id: str | None = None
+    provider_id: str | None = field(name="providerID", default=None)
 
 
-class NodeCondition(Struct, frozen=True):
+class NodeCondition(Struct, frozen=True, gc=False):
     """One line of ``status.conditions``, such as Ready or MemoryPressure."""
 
     type: str = ""
     status: str = ""
 
 
-class NodeStatus(Struct, frozen=True):
+class NodeAddress(Struct, frozen=True, gc=False):
+    """One line of ``status.addresses``, such as InternalIP."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeInfo(Struct, frozen=True, gc=False, rename="camel"):
+    """``status.nodeInfo``: what the machine runs."""
+
+    architecture: str = ""
+    operating_system: str = ""
+    os_image: str = ""
+    kernel_version: str = ""
+    kubelet_version: str = ""
+    container_runtime_version: str = ""
+
+
+class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
     """The part of ``status`` that scheduling looks at."""
 
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
     conditions: list[NodeCondition] | None = None
+    addresses: list[NodeAddress] | None = None
+    node_info: NodeInfo | None = None
 
 
 NO_SPEC = NodeSpec()
@@ -53,6 +73,12 @@ class NodeObject(Struct, frozen=True, dict=True):
     def uid(self) -> str:
         """``metadata.uid``."""
         return (self.metadata or NO_META).uid or ""
+
+    @property
+    def internal_ip(self) -> str:
+        """The first address of type InternalIP; ``""`` where there is none."""
+        there = (self.status or NO_STATUS).addresses or ()
+        return next((each.address for each in there if each.type == "InternalIP"), "")
 
     @property
     def labels(self) -> Mapping[str, str]:

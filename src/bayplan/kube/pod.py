@@ -10,11 +10,12 @@ from bayplan.kube.resources import Container, Quantities, Resources, pod_request
 from bayplan.kube.taint import Taint, Toleration
 
 
-class PodSpec(Struct, frozen=True, rename="camel"):
+class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     """The part of ``spec`` that scheduling looks at."""
 
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
+    host_network: bool | None = None
     overhead: Quantities | None = None
     resources: Resources | None = None
     node_name: str | None = None
@@ -22,12 +23,13 @@ class PodSpec(Struct, frozen=True, rename="camel"):
     priority: int | None = None
     priority_class_name: str | None = None
     preemption_policy: str | None = None
+    runtime_class_name: str | None = None
     scheduler_name: str | None = None
     service_account_name: str | None = None
     tolerations: list[Toleration] | None = None
 
 
-class PodStatus(Struct, frozen=True, rename="camel"):
+class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
     """The part of ``status`` that scheduling looks at."""
 
     phase: str | None = None

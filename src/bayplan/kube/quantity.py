@@ -17,6 +17,7 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 # must not make us build a number of a billion digits.
 _POWER_LIMIT = 60
 _DIGITS_LIMIT = 100
+_NANO = 9
 
 
 class QuantityError(ValueError):
@@ -32,7 +33,10 @@ def _malformed(text: object) -> QuantityError:
 
 @lru_cache(maxsize=65536)
 def _scaled(text: str, power_of_ten: int) -> int:
-    """The value of ``text`` times ``10**power_of_ten``, rounded up away from zero, as an int64."""
+    """The value of ``text`` times ``10**power_of_ten``, rounded up away from zero, as an int64.
+
+    Of thousand-millionths only the units they make have to be one.
+    """
     match = _NUMBER.fullmatch(text)
     if match is None or len(text) > _DIGITS_LIMIT:
         raise _malformed(text)
@@ -51,7 +55,8 @@ def _scaled(text: str, power_of_ten: int) -> int:
     else:
         raise _malformed(text)
     magnitude = _shift(int(whole + fraction) << two, ten)
-    return max(-INT64_MAX, min(-magnitude if sign == "-" else magnitude, INT64_MAX))
+    limit = INT64_MAX * 10**9 if power_of_ten == _NANO else INT64_MAX
+    return max(-limit, min(-magnitude if sign == "-" else magnitude, limit))
 
 
 def _shift(digits: int, ten: int) -> int:
@@ -69,6 +74,11 @@ def milli(quantity: str | int | float) -> int:
 def units(quantity: str | int | float) -> int:
     """Whole units of the quantity, rounded up: how Kubernetes counts everything but CPU."""
     return _scaled(_text(quantity), 0)
+
+
+def nano(quantity: str | int | float) -> int:
+    """Thousand-millionths of the quantity, the finest that Kubernetes knows; not an int64."""
+    return _scaled(_text(quantity), _NANO)
 
 
 def amount(resource: str, quantity: str | int | float) -> int:

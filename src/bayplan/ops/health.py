@@ -1,6 +1,6 @@
 """Health in the words of Kubernetes: ``/livez``, ``/readyz`` and ``/healthz``, with ``?verbose``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 Check = Callable[[], str]
@@ -13,8 +13,8 @@ class Health:
 
     live: dict[str, Check] = field(default_factory=dict)
     ready: dict[str, Check] = field(default_factory=dict)
-    notes: dict[str, Check] = field(default_factory=dict)
-    """Shown with ``?verbose``; they fail nothing."""
+    notes: Callable[[], Mapping[str, str]] = dict
+    """What else is good to know, shown with ``?verbose``; it fails nothing."""
 
     def report(self, endpoint: str, *, verbose: bool) -> tuple[bool, str]:
         """Whether the endpoint is healthy, and the text to show."""
@@ -26,6 +26,6 @@ class Health:
         lines = [
             f"[-]{name} failed: {wrong}" if wrong else f"[+]{name} ok" for name, wrong in results.items()
         ]
-        lines += [f"[!]{name}: {wrong}" for name, check in self.notes.items() if (wrong := check())]
+        lines += [f"[!]{name}: {wrong}" for name, wrong in self.notes().items() if wrong]
         lines.append(f"{endpoint} check {'passed' if healthy else 'failed'}")
         return healthy, "\n".join(lines) + "\n"

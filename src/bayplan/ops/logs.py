@@ -1,4 +1,4 @@
-"""Log lines: text for people, JSON for machines; inside a hook they say which pod it is about."""
+"""Log lines: text for people, JSON for machines; they say which pod and which generation it is about."""
 
 import logging
 import sys
@@ -10,6 +10,14 @@ import msgspec
 from bayplan.engine.guard import CURRENT_POD
 
 _ENCODER = msgspec.json.Encoder()
+# One number for the process: a line that is written during a reload belongs to neither.
+_generation = 1
+
+
+def set_generation(number: int) -> None:
+    """Which configuration is at work from now on, for every line."""
+    global _generation  # noqa: PLW0603 - logging is one for the process, and so is this
+    _generation = number
 
 
 def set_up_logging(*, level: str = "INFO", json: bool = False) -> None:
@@ -27,16 +35,19 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         pod = CURRENT_POD.get()
         line = f"{_stamp(record)} {record.levelname:<7} {_one_line(record)}{f' pod={pod}' if pod else ''}"
+        # Of the first one people need not be told.
+        line += f" generation={_generation}" if _generation > 1 else ""
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, str | int] = {
             "time": _stamp(record, timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": _text(record),
+            "generation": _generation,
         }
         if pod := CURRENT_POD.get():
             line["pod"] = pod

@@ -67,7 +67,7 @@ class Metrics:
         )
         self.rejections = Counter(
             "bayplan_rejections",
-            "Nodes refused, by policy and reason; mode is observe where nothing was changed.",
+            "Nodes refused, by policy and reason; mode is observe or shadow where nothing was changed.",
             ["policy", "reason", "mode"],
             registry=self.registry,
         )
@@ -113,10 +113,48 @@ class Metrics:
             "Pods that hold a managed resource and were not bound by us; they count on every device.",
             registry=self.registry,
         )
+        self.overcommitted = Gauge(
+            "bayplan_overcommitted_devices",
+            "Devices of which more was given than there is, at the last look; there must be none.",
+            registry=self.registry,
+        )
         self.nudges = Counter("bayplan_nudges", "Waiting pods that were touched.", registry=self.registry)
         self.writer = Gauge(
             "bayplan_writer",
             "1 while this server may bind: it holds the Lease, or needs none.",
+            registry=self.registry,
+        )
+        self.source_up = Gauge(
+            "bayplan_source_up",
+            "1 when the last question to a source had an answer.",
+            ["source"],
+            registry=self.registry,
+        )
+        self.source_age = Gauge(
+            "bayplan_source_age_seconds", "Age of a source's values.", ["source"], registry=self.registry
+        )
+        self.source_duration = Histogram(
+            "bayplan_source_duration_seconds",
+            "Time that a source took to answer, or not to.",
+            ["source"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.source_failures = Counter(
+            "bayplan_source_failures",
+            "Questions to a source that had no answer.",
+            ["source"],
+            registry=self.registry,
+        )
+        self.generation = Gauge(
+            "bayplan_generation",
+            "Which configuration is at work: 1 from the start, one more with each reload.",
+            registry=self.registry,
+        )
+        self.reloads = Counter(
+            "bayplan_reloads",
+            "Reloads of the configuration: ok, or refused where the old one stays.",
+            ["result"],
             registry=self.registry,
         )
         self._reasons: set[tuple[str, str]] = set()
@@ -133,6 +171,8 @@ class Metrics:
         for outcome, reason, rows in decision.groups():
             refused += len(rows)
             self.rejected(outcome.hook.policy, reason.text, len(rows), mode=mode)
+        for outcome, reason, rows in decision.shadow_groups():
+            self.rejected(outcome.hook.policy, reason.text, len(rows), mode="shadow")
         self.nodes.labels(verb, "refused").inc(refused)
         self.nodes.labels(verb, "passed").inc(len(decision.nodes) - refused)
         if decision.not_in_view:
@@ -156,6 +196,17 @@ class Metrics:
     def failed(self, policy: str, failure: Failure) -> None:
         """Count a hook's failure."""
         self.policy_failures.labels(policy, failure.kind).inc()
+
+    def reloaded(self, result: str) -> None:
+        """Count a reload: ok or refused."""
+        self.reloads.labels(result).inc()
+
+    def source_asked(self, source: str, seconds: float, error: str) -> None:
+        """Count a question to a source."""
+        self.source_duration.labels(source).observe(seconds)
+        failures = self.source_failures.labels(source)
+        if error:
+            failures.inc()
 
     def render(self) -> bytes:
         """The text that Prometheus scrapes."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.kube.quantity import INT64_MAX, QuantityError
+from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
 
 UNKNOWN_ROW = -1
@@ -93,6 +94,12 @@ class Snapshot:
         new = len(every) - len(self.nodes)
         grown = Load([*load.requests, *[NO_REQUESTS] * new], [*load.pods, *[()] * new], load.tally)
         return Snapshot(NodeTable(every, grown), self._pods, rows=rows)
+
+    def with_readings(self, readings: Readings) -> "Snapshot":
+        """The same cluster with these values from outside."""
+        if readings is NO_READINGS:
+            return self
+        return Snapshot(self.nodes.with_readings(readings), self._pods, rows=self.rows)
 
     def without(self, uids: Collection[str]) -> "Snapshot":
         """The cluster once these pods are gone."""

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache, reduce
+from operator import and_
 
 import numpy as np
 
 from bayplan.kube.pod import Pod
-from bayplan.kube.selector import LabelSelector
+from bayplan.kube.selector import LabelSelector, Requirement
 from bayplan.snapshot.tally import Bools, PodKinds
 
 
@@ -76,8 +79,13 @@ class PodLabel:
 
 
 def in_namespace(*names: str) -> PodCondition:
-    """Pods in one of these namespaces."""
-    return PodCondition(f"in_namespace{names}", lambda k, n: k.namespaces(n).isin(names))
+    """Pods in one of these namespaces, which may have ``*`` and ``?`` in them."""
+
+    def choose(kinds: PodKinds, count: int) -> Bools:
+        namespaces = kinds.namespaces(count)
+        return namespaces.isin(_matching(namespaces.values, names))
+
+    return PodCondition(f"in_namespace{names}", choose)
 
 
 def same_owner(pod: Pod) -> PodCondition:
@@ -89,7 +97,23 @@ def same_owner(pod: Pod) -> PodCondition:
 
 
 def selected_by(selector: LabelSelector) -> PodCondition:
-    """Pods whose labels a selector matches."""
-    return PodCondition(
-        "selected_by(...)", lambda k, n: k.matching(lambda kind: selector.matches(kind.labels), n)
-    )
+    """Pods whose labels a Kubernetes selector matches; an empty selector matches every pod."""
+    # Said in columns: those are kept and only grow, so asking again costs next to nothing.
+    conditions = [PodLabel(key) == value for key, value in selector.match_labels.items()]
+    conditions += [_required(requirement) for requirement in selector.match_expressions]
+    return reduce(and_, conditions) if conditions else EVERY_POD
+
+
+def _required(requirement: Requirement) -> PodCondition:
+    label = PodLabel(requirement.key)
+    if requirement.operator in ("Exists", "DoesNotExist"):
+        condition = label.present
+    else:
+        condition = label.isin(requirement.values)
+    # A pod without the label is not in any list: NotIn is satisfied, as in Kubernetes.
+    return condition if requirement.operator in ("Exists", "In") else ~condition
+
+
+@lru_cache(maxsize=256)
+def _matching(names: tuple[str, ...], globs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if any(fnmatchcase(name, glob) for glob in globs))

@@ -9,6 +9,7 @@ from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.kube.taint import Taint
 from bayplan.snapshot.columns import Column
+from bayplan.snapshot.sources import Latch, Source
 from bayplan.snapshot.units import Units
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Node:
         """The Node object as it was sent."""
         return self._object
 
-    def __getitem__(self, column: str | Column | Units) -> Any:
+    def __getitem__(self, column: str | Column | Units | Source | Latch) -> Any:
         """The node's value in a column, as a plain Python value; of `Units`, an array of devices."""
         value = self._table[column][self._row]
         return value.item() if isinstance(value, np.generic) else value

@@ -25,7 +25,9 @@ from bayplan.snapshot.columns import (
     split_resource,
 )
 from bayplan.snapshot.conditions import EVERY_POD
+from bayplan.snapshot.domains import By, column_of, over_domains
 from bayplan.snapshot.row import Node
+from bayplan.snapshot.sources import NO_READINGS, Latch, Reading, Readings, Requested, Source
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.tally import Condition, PodTable
 from bayplan.snapshot.units import Units
@@ -78,7 +80,18 @@ class Load:
 class NodeTable:
     """Nodes, and a NumPy column for everything that is known about them."""
 
-    __slots__ = ("_columns", "_load", "_names", "_objects", "_parent", "_rows", "_static", "_units")
+    __slots__ = (
+        "_columns",
+        "_load",
+        "_names",
+        "_objects",
+        "_parent",
+        "_readings",
+        "_rows",
+        "_sourced",
+        "_static",
+        "_units",
+    )
 
     def __init__(
         self,
@@ -96,6 +109,9 @@ class NodeTable:
         self._static = {} if static is None else static
         self._columns: dict[str, NDArray[Any]] = {}
         self._units: dict[Units, NDArray[np.int64]] = {}
+        self._readings = NO_READINGS
+        # Each with the reading it is from: the next table takes over what still holds.
+        self._sourced: dict[Source | Latch, tuple[Reading, Values]] = {}
 
     @property
     def names(self) -> Sequence[str]:
@@ -132,7 +148,21 @@ class NodeTable:
 
     def with_load(self, load: Load) -> "NodeTable":
         """The same nodes with other pods on them."""
-        return NodeTable(self.objects, load, static=self._static)
+        table = NodeTable(self.objects, load, static=self._static)
+        table._names = self._names
+        table._readings = self._readings
+        table._sourced = self._sourced
+        return table
+
+    def with_readings(self, readings: Readings) -> "NodeTable":
+        """The same nodes and pods with these values from outside; columns are shared."""
+        table = NodeTable(self.objects, self._load, static=self._static)
+        table._names = self._names
+        table._columns = self._columns
+        table._units = self._units
+        table._sourced = self._sourced
+        table._readings = readings
+        return table
 
     def followed_by(
         self, objects: list[NodeObject], load: Load, *, changed: NDArray[np.intp], loaded: NDArray[np.intp]
@@ -150,6 +180,12 @@ class NodeTable:
                 for column, values in list(self._static.items())
             }
         table = NodeTable(objects, load, static=static)
+        table._readings = self._readings
+        table._names = self._names_after(objects, changed)
+        fresh_nodes = [objects[row] for row in changed.tolist()]
+        for source, (reading, old) in list(self._sourced.items()):
+            again = reading.read(source, fresh_nodes)
+            table._sourced[source] = (reading, _patched(old, len(objects), changed, again))
         for name, values in list(self._columns.items()):
             resource, _, aspect = name.rpartition(".")
             if aspect == "requested":
@@ -163,12 +199,21 @@ class NodeTable:
                 table._units[units] = _patched_array(free, len(objects), loaded, again)
         return table
 
-    def __getitem__(self, column: str | Column | Units) -> Any:
+    def _names_after(self, objects: list[NodeObject], changed: NDArray[np.intp]) -> Sequence[str] | None:
+        """Our names, where the nodes that changed have still the same ones."""
+        names = self._names
+        if names is None or len(objects) != len(names):
+            return None
+        return names if all(objects[row].name == names[row] for row in changed.tolist()) else None
+
+    def __getitem__(self, column: str | Column | Units | Source | Latch) -> Any:
         """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
         if isinstance(column, str):
             return self._named(column)
         if isinstance(column, Units):
             return self._free_units(column)
+        if isinstance(column, Source | Latch):
+            return self._from_source(column)
         return self._declared(column)
 
     def __contains__(self, column: object) -> bool:
@@ -190,19 +235,34 @@ class NodeTable:
             which = list(self.names).index(which)
         return Node(self, range(len(self))[which])
 
-    def count(self, where: Condition = EVERY_POD, *, by: Column | None = None) -> NDArray[np.int64]:
+    def count(self, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
         """How many of these pods are on each node or, with ``by``, in each node's rack, zone, ...
 
-        All pods of the cluster count, terminating ones too, finished ones not. A node without the
-        ``by`` label gets -1.
+        All pods of the cluster count, terminating ones too, finished ones not. Several columns in
+        ``by`` are one domain together. A node without one of the ``by`` labels gets -1.
         """
         return self._over_pods(lambda pods, nodes: pods.count(where, nodes), by)
 
-    def sum(
-        self, resource: str, where: Condition = EVERY_POD, *, by: Column | None = None
-    ) -> NDArray[np.int64]:
+    def sum(self, resource: str, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
         """What these pods request of a resource, on each node or in each domain, as `count` does."""
         return self._over_pods(lambda pods, nodes: pods.sum(resource, where, nodes), by)
+
+    def growth(self, resource: str, *, since: Source) -> NDArray[np.int64]:
+        """What pods request more of a resource than they did when the source was read, a number a node.
+
+        Usage that was measured does not know of pods which came later: this is what to add.
+        """
+        root, rows = self._root()
+        before = root._readings.of(since).before
+        if before is None or not root.pods_known:
+            return np.zeros(len(self), dtype=np.int64)
+        grown: NDArray[np.int64] = root[f"{resource}.requested"] - before.over(root.names, resource)
+        return grown if rows is None else grown[rows]
+
+    @property
+    def requested_now(self) -> Requested | None:
+        """What pods request on each node, to be looked at later; ``None`` where pods are not known."""
+        return Requested(self.names, self._load.requests) if self._load is not None else None
 
     def pods(self, row: int) -> tuple[Pod, ...]:
         """The pods on the node of that row."""
@@ -221,7 +281,7 @@ class NodeTable:
         return self._load.requests[row]
 
     def _over_pods(
-        self, per_node: Callable[[PodTable, int], NDArray[np.int64]], by: Column | None
+        self, per_node: Callable[[PodTable, int], NDArray[np.int64]], by: By | None
     ) -> NDArray[np.int64]:
         root, rows = self._root()
         load = root._load
@@ -230,7 +290,7 @@ class NodeTable:
         totals = per_node(load.tally, len(root))
         if by is not None:
             load.domains_read = True
-            totals = _by_domain(totals, root[by])
+            totals = over_domains(totals, root[column_of(by)])
         return totals if rows is None else totals[rows]
 
     def _root(self) -> "tuple[NodeTable, NDArray[np.intp] | None]":
@@ -296,6 +356,17 @@ class NodeTable:
             self._units[units] = values
         return values
 
+    def _from_source(self, column: Source | Latch) -> Values:
+        root, rows = self._root()
+        reading = root._readings.of(column)
+        known = root._sourced.get(column)
+        if known is None or known[0] is not reading:
+            values = reading.read(column, root.objects)
+            if isinstance(values, np.ndarray):
+                values.flags.writeable = False
+            known = root._sourced[column] = (reading, values)
+        return known[1] if rows is None else _sliced(known[1], rows)
+
     def _of_pods(self, name: str, resource: str, aspect: str) -> NDArray[Any]:
         values = self._columns.get(name)
         if values is None:
@@ -340,18 +411,6 @@ def _resized(values: NDArray[Any], size: int) -> NDArray[Any]:
     kept = min(size, len(values))
     copy[:kept] = values[:kept]
     return copy
-
-
-def _by_domain(totals: NDArray[np.int64], domains: Values) -> NDArray[np.int64]:
-    """Each node's total over all nodes of its domain; -1 for a node in none."""
-    if not isinstance(domains, Strings):
-        raise TypeError("by= wants a column of text, such as Label('rack')")
-    inside = domains.present
-    sums = np.zeros(len(domains.values) + 1, dtype=np.int64)
-    np.add.at(sums, domains.codes[inside], totals[inside])
-    # The code of an absent value is -1: the last place.
-    sums[-1] = -1
-    return sums[domains.codes]
 
 
 def _sliced(values: Values, rows: NDArray[np.intp]) -> Values:

@@ -97,10 +97,6 @@ class PodKinds:
             self._amounts[resource] = known
         return known[:count]
 
-    def matching(self, test: "KindTest", count: int) -> Bools:
-        """Which kinds pass a test in Python: for what no column can say."""
-        return np.fromiter((test(kind) for kind in self._kinds[:count]), dtype=np.bool_, count=count)
-
     def _texts(self, name: str, count: int, read: "KindText") -> Strings:
         known = self._columns.get(name)
         if known is None:
@@ -110,14 +106,6 @@ class PodKinds:
             known = known.extended([read(kind) for kind in self._kinds[len(known) : count]])
             self._columns[name] = known
         return known if len(known) == count else Strings(known.codes[:count], known.values)
-
-
-class KindTest(Protocol):
-    """A test of one kind."""
-
-    def __call__(self, kind: PodKind, /) -> bool:
-        """Whether the kind is chosen."""
-        ...
 
 
 class KindText(Protocol):

@@ -72,15 +72,26 @@ class Units:
         """What the pod asks for."""
         return pod.request(self.resource)
 
-    def take(self, device: int, amount: int, *, annotate: Mapping[str, str] | None = None) -> Allocation:
-        """So much of one device."""
-        return Allocation({self.resource: {int(device): int(amount)}}, annotate or {})
+    def take(
+        self, devices: int | Iterable[int], amount: int, *, annotate: Mapping[str, str] | None = None
+    ) -> Allocation:
+        """So much of one device, or of each of several."""
+        numbers = devices if isinstance(devices, Iterable) else (devices,)
+        return Allocation({self.resource: {int(device): int(amount) for device in numbers}}, annotate or {})
+
+    def sizes(self, node: NodeObject) -> tuple[int, ...]:
+        """How much each device of the node has; none where nobody says."""
+        return device_sizes(self.capacity.texts(node).get(self.capacity.key))
+
+    def given_to(self, pod: Pod) -> Mapping[int, int]:
+        """What we gave a pod, by device."""
+        return taken(pod.annotations.get(ALLOCATION, "{}")).get(self.resource, {})
 
     def read_loaded(
         self, nodes: Sequence[NodeObject], pods: Sequence[Iterable[Pod]], *, devices: int = 0
     ) -> NDArray[np.int64]:
         """What is free on these nodes, at least ``devices`` columns wide."""
-        sizes = [device_sizes(self.capacity.texts(node).get(self.capacity.key)) for node in nodes]
+        sizes = [self.sizes(node) for node in nodes]
         width = max([devices, *(len(size) for size in sizes)])
         free = np.full((len(nodes), width), NO_DEVICE, dtype=np.int64)
         for row, (size, there) in enumerate(zip(sizes, pods, strict=True)):
@@ -97,11 +108,11 @@ class Units:
 
     def held_by(self, pod: Pod, devices: int) -> Mapping[int, int]:
         """What a bound pod holds. One that asked for it without us may be on any device: on all of them."""
-        text = pod.annotations.get(ALLOCATION)
-        if text is None:
+        held = taken(pod.annotations.get(ALLOCATION, "{}")).get(self.resource)
+        if held is None:
             need = self.need(pod)
             return dict.fromkeys(range(devices), need) if need else {}
-        return {d: amount for d, amount in taken(text).get(self.resource, {}).items() if d < devices}
+        return {device: amount for device, amount in held.items() if device < devices}
 
 
 @lru_cache(maxsize=65536)

@@ -150,6 +150,9 @@ class Informer(Generic[T]):
         params = {"resourceVersion": version}
         if initial:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        # Into an empty store they go as they come, while the server still sends: nobody looks before the end.
+        # Later everything has to be there first, to see what is gone.
+        filling = initial and self.lists == 1
         gathered: list[T] | None = [] if initial else None
         lasting = self._dice.uniform(*_LASTING_SECONDS)
         events = watch(
@@ -167,11 +170,13 @@ class Informer(Generic[T]):
             if event.type == "BOOKMARK":
                 seen, ended = bookmark(event)
                 if gathered is not None and ended:
-                    self._arrived(gathered, seen, as_of=as_of)
+                    self._arrived(None if filling else gathered, seen, as_of=as_of)
                     gathered = None
                     self._pulse.proven()
                 elif gathered is None:
                     self._version = seen or self._version
+            elif filling and gathered is not None:
+                self._store.put(self._decode(event))
             elif gathered is not None:
                 gathered.append(self._decode(event))
             else:
@@ -180,8 +185,10 @@ class Informer(Generic[T]):
             raise ConnectError(f"listing {self._path}: the stream ended before it was complete")
         self._pulse.ended()
 
-    def _arrived(self, objects: list[T], version: str, *, as_of: float | None) -> None:
-        self._store.replace(objects)
+    def _arrived(self, objects: list[T] | None, version: str, *, as_of: float | None) -> None:
+        """Everything is there; ``None`` where it is in the store already."""
+        if objects is not None:
+            self._store.replace(objects)
         if as_of is not None:
             self.as_of = as_of
         self._version = version

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection
+import gc
+from collections.abc import Callable, Collection
 from functools import partial
 
 from bayplan.client.lease import LeaseApi
 from bayplan.client.rest import ApiClient
+from bayplan.snapshot.units import Units
 from bayplan.state.ledger import Commit, Ledger
 from bayplan.state.nudge import PODS, Nudge, NudgeOptions
 from bayplan.state.verify import Verification, caught_up, unaccounted, verify
@@ -24,7 +26,7 @@ class LiveCluster:
         client: ApiClient,
         *,
         commit: Commit | None,
-        managed: Collection[str],
+        managed: Callable[[], Collection[Units]],
         lease: LeaseOptions | None = None,
         nudge: NudgeOptions | None = None,
         max_age_seconds: float,
@@ -66,6 +68,10 @@ class LiveCluster:
             if self.nudge is not None:
                 group.create_task(self.nudge.run())
             group.create_task(self.view.run())
+            await self.view.listed()
+            # Hundreds of thousands of objects that will stay: going through them all would stop the server
+            # for most of a second, again and again.
+            gc.freeze()
 
     async def close(self) -> None:
         """Stop binding; give the Lease back, unless a bind of ours may still land."""
@@ -80,7 +86,7 @@ class LiveCluster:
 
     async def verify(self) -> Verification:
         """Compare the view with a fresh list."""
-        return await verify(lambda: self.view.current, self._fresh, managed=self._managed)
+        return await verify(lambda: self.view.current, self._fresh, managed=self._managed())
 
     def changed(self, topic: str) -> None:
         """Something changed that kube-scheduler does not see: whoever waits for it is touched."""
@@ -95,7 +101,7 @@ class LiveCluster:
         """Pods that hold a managed resource and were bound by somebody else, once all are listed."""
         await self.view.listed()
         seen = self.view.current
-        return await asyncio.to_thread(unaccounted, seen, self._managed) if seen else []
+        return await asyncio.to_thread(unaccounted, seen, self._managed()) if seen else []
 
     async def _caught_up(self, since: float) -> None:
         await caught_up(self.view, self._fresh, since=since)

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from bayplan.client.errors import ApiError, ConnectError
+from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.units import ALLOCATION
+from bayplan.snapshot.units import ALLOCATION, Units
 from bayplan.state.view import LiveView
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ class Verification:
     """One line for each difference; empty when the view is true."""
     unaccounted: list[str]
     """Pods that hold a managed resource, and nobody knows which device: they count on every one."""
+    overcommitted: list[str]
+    """Devices of which more was given than there is; there must be none."""
     seconds: float
 
 
@@ -34,7 +37,7 @@ async def verify(
     current: Callable[[], Snapshot | None],
     fresh: Callable[[], Awaitable[Snapshot]],
     *,
-    managed: Collection[str] = (),
+    managed: Collection[Units] = (),
     pause_seconds: float = _PAUSE_SECONDS,
 ) -> Verification:
     """Compare the view with a fresh list until they agree, a few times at most.
@@ -56,7 +59,8 @@ async def verify(
         if not lasting:
             break
     unknown = await asyncio.to_thread(unaccounted, truth, managed)
-    return Verification(nodes, pods, sorted(lasting or ()), unknown, time.perf_counter() - start)
+    beyond = await asyncio.to_thread(overcommitted, truth, managed)
+    return Verification(nodes, pods, sorted(lasting or ()), unknown, beyond, time.perf_counter() - start)
 
 
 async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *, since: float) -> None:
@@ -73,15 +77,34 @@ async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *,
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def unaccounted(cluster: Snapshot, managed: Collection[str]) -> list[str]:
-    """Bound pods that ask for one of these resources and were bound by somebody else."""
+def overcommitted(cluster: Snapshot, managed: Collection[Units]) -> list[str]:
+    """Devices of which more was given than they have: a bind that came late, or somebody else's."""
+    found = []
+    for units in managed:
+        for row, node in enumerate(cluster.nodes.objects):
+            owners: dict[int, list[tuple[str, int]]] = {}
+            for pod in cluster.nodes.pods(row):
+                for device, amount in units.given_to(pod).items():
+                    owners.setdefault(device, []).append((pod.key, amount))
+            sizes = units.sizes(node) if owners else ()
+            for device, pods in sorted(owners.items()):
+                given, has = sum(amount for _, amount in pods), sizes[device] if device < len(sizes) else 0
+                if given > has:
+                    names = ", ".join(sorted(key for key, _ in pods))
+                    there = f"node {node.name}: device {device} has {has} of {units.resource}"
+                    found.append(f"{there}, {given} was given: {names}")
+    return found
+
+
+def unaccounted(cluster: Snapshot, managed: Collection[Units]) -> list[str]:
+    """Bound pods that ask for one of these resources and were given none of it by us."""
     if not managed:
         return []
-    return sorted(
-        pod.key
-        for pod in cluster.pods
-        if pod.node_name and ALLOCATION not in pod.annotations and any(map(pod.request, managed))
-    )
+    return sorted(pod.key for pod in cluster.pods if pod.node_name and _owed(pod, managed))
+
+
+def _owed(pod: Pod, managed: Collection[Units]) -> bool:
+    return any(units.need(pod) and not units.given_to(pod) for units in managed)
 
 
 def differences(view: Snapshot, truth: Snapshot) -> list[str]:

@@ -10,6 +10,7 @@ from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.row import Node
+from bayplan.snapshot.sources import Reading, Readings, by_field
 
 _uids = itertools.count(1)
 _Quantities = Mapping[str, str | int | float]
@@ -42,7 +43,8 @@ def make_pod(
         "annotations": dict(annotations or {}),
     }
     if owner:
-        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
+        reference = {"kind": owner[0], "name": owner[1], "uid": f"uid-of-{owner[0]}-{owner[1]}"}
+        metadata["ownerReferences"] = [{**reference, "controller": True}]
     container = {
         "name": "main",
         "resources": {"requests": {k: v for k, v in wanted.items() if v is not None}},
@@ -90,7 +92,18 @@ def make_node(
     return Snapshot.build([node], []).nodes.row(0)
 
 
-def make_cluster(nodes: Iterable[Node | str], pods: Iterable[Pod] = ()) -> Snapshot:
-    """A cluster of these nodes (a name makes a plain one) with these pods in it."""
+def make_cluster(
+    nodes: Iterable[Node | str],
+    pods: Iterable[Pod] = (),
+    *,
+    sources: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Snapshot:
+    """A cluster of these nodes (a name makes a plain one) with these pods in it.
+
+    ``sources`` are values from outside, by source and node: ``{"p95": {"node-a": 0.2}}``.
+    """
     made = [make_node(node) if isinstance(node, str) else node for node in nodes]
-    return Snapshot.build([node.object for node in made], pods)
+    cluster = Snapshot.build([node.object for node in made], pods)
+    before = cluster.nodes.requested_now
+    readings = {n: Reading(by_field(values), before=before) for n, values in (sources or {}).items()}
+    return cluster.with_readings(Readings(readings))

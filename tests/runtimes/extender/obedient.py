@@ -105,7 +105,7 @@ def make_options(
     """Options as the configuration gives them, over a cluster of these nodes; ``None`` is no cluster."""
     loaded, problems = load_checked([], Flags(config=write_config(folder, entry=entry, **extender)))
     assert problems == []
-    options = options_from(loaded.config, loaded.policies, base=loaded.base, version="test")
+    options = options_from(loaded, version="test")
     snapshot = None if view is None else make_cluster([make_node(name) for name in view])
     return replace(options, snapshot=snapshot, watch_interpreter=False)
 

@@ -7,25 +7,23 @@ header ``Bayplan-Error``.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
-import msgspec
 from aiohttp import web
 
-from bayplan.client.errors import ApiError, ConnectError
 from bayplan.kube.yaml import suggest
-from bayplan.ops.health import Health
 from bayplan.ops.logs import Sparingly
-from bayplan.ops.metrics import CONTENT_TYPE, Metrics
+from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsFiles
 from bayplan.runtimes.extender import answer
+from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.limits import BodyError, BodyReader, Limits
-from bayplan.runtimes.extender.verbs import Answer, Verbs
+from bayplan.runtimes.extender.plain import plain
+from bayplan.runtimes.extender.verbs import Answer, Binder
 from bayplan.runtimes.extender.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.nudge import Nudge
-from bayplan.state.verify import Verification
 from bayplan.state.view import View
 from bayplan.wire import v1
 from bayplan.wire.codec import WireError, encode
@@ -43,7 +41,7 @@ class ExtenderApp:
 
     def __init__(
         self,
-        verbs: Verbs,
+        generation: Generation,
         workers: Workers,
         view: View,
         *,
@@ -52,8 +50,11 @@ class ExtenderApp:
         path: str = "/",
         tls: TlsFiles | None = None,
     ) -> None:
-        self.verbs = verbs
+        self.generation = generation
+        """The policies at work; a reload puts another one here."""
         self.view = view
+        self.binder: Binder | None = None
+        """Who binds; ``None`` where nobody can."""
         self.nudge: Nudge | None = None
         """Who remembers refused pods, where waiting pods are touched."""
         self.tls = tls
@@ -77,7 +78,7 @@ class ExtenderApp:
         if refused:
             # kube-scheduler shows the status alone: the reason is nowhere but here.
             self._warnings.warn(log, refused, f"{verb or 'request'}: {refused}")
-            return _plain(403, refused)
+            return plain(403, refused)
         if request.method != "POST":
             return self._not_a_post(request, verb)
         self.in_flight += 1
@@ -122,19 +123,21 @@ class ExtenderApp:
         self._metrics.size.labels(verb).observe(len(body))
         start = time.perf_counter()
         self._working += 1
+        # To the end of this request, whatever is loaded meanwhile.
+        generation = self.generation
         try:
-            said = await self._say(verb, body)
+            said = await self._say(generation, verb, body)
         finally:
             self._working -= 1
         self._metrics.duration.labels(verb).observe(time.perf_counter() - start)
         self._metrics.requests.labels(verb, said.result).inc()
-        return _json(said)
+        return _json(said, generation=generation.number)
 
-    async def _say(self, verb: str, body: bytes) -> Answer:
+    async def _say(self, generation: Generation, verb: str, body: bytes) -> Answer:
         try:
             if verb == "bind":
-                return await self._bind(body)
-            return await self._judge(verb, body)
+                return await self._bind(generation, body)
+            return await self._judge(generation, verb, body)
         except WireError as error:
             return self._problem(verb, "invalid", str(error), body=body, count=False)
         except RequestOverrun as error:
@@ -144,21 +147,22 @@ class ExtenderApp:
             text = f"internal error: {type(error).__name__}"
             return self._problem(verb, "error", text, body=body, count=False)
 
-    async def _bind(self, body: bytes) -> Answer:
+    async def _bind(self, generation: Generation, body: bytes) -> Answer:
         """Not before the first list: a pod may have been filtered by the server that ran here before us."""
         if self.view.current is None and (problem := self.view.problem()):
             return self._problem("bind", "error", problem, body=body, count=False)
-        return await self.verbs.bind(body)
+        return await generation.verbs.bind(body, self.binder)
 
-    async def _judge(self, verb: str, body: bytes) -> Answer:
+    async def _judge(self, generation: Generation, verb: str, body: bytes) -> Answer:
         """What the policies say over the view; again where the view was behind kube-scheduler's."""
-        work: Callable[..., Answer] = getattr(self.verbs, verb)
+        work: Callable[..., Answer] = getattr(generation.verbs, verb)
         for last in (*[False] * _SECOND_LOOKS, True):
             # Taken here: the view belongs to the event loop, the snapshot to whoever holds it.
             cluster = self.view.current
             if cluster is None and (problem := self.view.problem()):
                 return self._problem(verb, "error", problem, body=body, count=False)
-            said = await self._workers.run(partial(work, body, cluster))
+            readings = await generation.readings(verb, body)
+            said = await self._workers.run(partial(work, body, cluster, readings=readings))
             if last or cluster is None or not await self._behind(said, cluster):
                 break
         if said.refused is not None and self.nudge is not None:
@@ -177,9 +181,10 @@ class ExtenderApp:
         self._warnings.warn(log, f"{verb} {result}", f"{verb or 'request'}: {text}")
         if count:
             self._metrics.requests.labels(verb or "unknown", result).inc()
-        if verb is not None and body is not None and self.verbs.observe:
+        verbs = self.generation.verbs
+        if verb is not None and body is not None and verbs.observe:
             # Whoever only looks on must not fail a pod, not even by failing.
-            untouched = self.verbs.untouched(verb, body)
+            untouched = verbs.untouched(verb, body)
             if untouched is not None:
                 return Answer(untouched, result, text)
         empty: dict[str, bytes] = {
@@ -195,8 +200,8 @@ class ExtenderApp:
 
     def _not_a_post(self, request: web.BaseRequest, verb: str | None) -> web.Response:
         if verb is None:
-            return _plain(404, self._unknown(request.path))
-        return _plain(405, f"{verb} wants POST, got {request.method}", headers={"Allow": "POST"})
+            return plain(404, self._unknown(request.path))
+        return plain(405, f"{verb} wants POST, got {request.method}", headers={"Allow": "POST"})
 
     def _not_admitted(self, request: web.BaseRequest) -> str:
         if self.tls is None or request.transport is None:
@@ -204,58 +209,14 @@ class ExtenderApp:
         return self.tls.admits(request.transport.get_extra_info("peercert"))
 
 
-class OpsApp:
-    """Health and metrics, on a port of their own."""
-
-    def __init__(
-        self,
-        health: Health,
-        metrics: Metrics,
-        *,
-        refresh: Callable[[], None],
-        verify: Callable[[], Awaitable[Verification]] | None = None,
-    ) -> None:
-        self._health = health
-        self._metrics = metrics
-        self._refresh = refresh
-        self._verify = verify
-
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, whatever it is."""
-        name = request.path.strip("/")
-        if request.method not in ("GET", "HEAD"):
-            return _plain(405, f"want GET, got {request.method}", headers={"Allow": "GET, HEAD"})
-        if name in ("livez", "readyz", "healthz"):
-            healthy, text = self._health.report(name, verbose="verbose" in request.query)
-            return web.Response(status=200 if healthy else 503, text=text)
-        if name == "metrics":
-            self._refresh()
-            return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
-        if name == "verify":
-            return await self._verified()
-        return _plain(404, "here are /livez, /readyz, /healthz (each with ?verbose), /metrics and /verify")
-
-    async def _verified(self) -> web.Response:
-        if self._verify is None:
-            return _plain(404, "nothing to verify: this server watches no cluster")
-        try:
-            found = await self._verify()
-        except (ApiError, ConnectError) as error:
-            return _plain(503, str(error))
-        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
-
-
-def _json(said: Answer, *, keep_alive: bool = True) -> web.Response:
-    headers = {"Bayplan-Error": _header(said.error)} if said.error else None
+def _json(said: Answer, *, generation: int = 0, keep_alive: bool = True) -> web.Response:
+    headers = {"Bayplan-Generation": str(generation)} if generation else {}
+    if said.error:
+        headers["Bayplan-Error"] = _header(said.error)
     response = web.Response(body=said.body, content_type="application/json", headers=headers)
     if not keep_alive:
         response.force_close()
     return response
-
-
-def _plain(status: int, text: str, *, headers: dict[str, str] | None = None) -> web.Response:
-    body = msgspec.json.encode({"Error": text})
-    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
 
 
 def _header(text: str) -> str:

@@ -13,7 +13,7 @@ from bayplan.runtimes.extender.options import options_from
 def check(files: Sequence[str], flags: Flags) -> Report:
     """Load, dry-run, read certificates, and try every hook on the nodes of the cluster that is named."""
     loaded, problems = load_checked(files, flags)
-    options = options_from(loaded.config, loaded.policies, base=loaded.base, version=__version__)
+    options = options_from(loaded, version=__version__)
     if options.tls is not None:
         options.tls.context()
     cluster = options.snapshot or take_snapshot(loaded.config.cluster, loaded.base)

@@ -3,14 +3,15 @@
 import socket
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
 from bayplan.config.cluster import open_cluster
+from bayplan.config.flags import Loaded
 from bayplan.config.load import ConfigError
 from bayplan.config.v1 import (
-    BayplanConfiguration,
     ClusterSection,
     ExtenderSection,
     LimitsSection,
@@ -29,14 +30,14 @@ _FAILED_NODES_HEEDED_FROM = 38
 _LEASE_SLACK_SECONDS = 0.5
 
 
-def options_from(
-    config: BayplanConfiguration, policies: Sequence[Policy], *, base: Path, version: str
-) -> Options:
-    """What the configuration asks for; paths in it are relative to ``base``."""
+def options_from(loaded: Loaded, *, version: str) -> Options:
+    """What the configuration asks for."""
+    config, policies, base = loaded.config, loaded.policies, loaded.base
     extender = config.extender
     snapshot, connection = open_cluster(config.cluster, base)
     return Options(
         policies=policies,
+        sources=loaded.sources,
         listen=address(extender.listen, key="extender.listen"),
         ops_listen=address(extender.ops_listen, key="extender.opsListen"),
         path=extender.path,
@@ -54,6 +55,17 @@ def options_from(
         tls_reload_seconds=extender.tls.reload.seconds if extender.tls else 0.0,
         limits=_limits(extender.limits),
         version=version,
+    )
+
+
+def changed(options: Options, loaded: Loaded) -> Options:
+    """The options with what may change while the server runs."""
+    return replace(
+        options,
+        policies=loaded.policies,
+        sources=loaded.sources,
+        observe=loaded.config.extender.observe,
+        failed_nodes_heeded=_minor(loaded.config.extender) >= _FAILED_NODES_HEEDED_FROM,
     )
 
 

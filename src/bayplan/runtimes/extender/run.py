@@ -3,7 +3,8 @@
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Coroutine, Sequence
 
 try:
     import uvloop
@@ -12,9 +13,10 @@ except ImportError:  # not on every platform
 
 from bayplan import __version__
 from bayplan.config.check import load_checked
-from bayplan.config.flags import Flags
+from bayplan.config.flags import Flags, Loaded
 from bayplan.runtimes.extender.app import VERBS
-from bayplan.runtimes.extender.options import options_from
+from bayplan.runtimes.extender.options import changed, options_from
+from bayplan.runtimes.extender.reload import Reloader
 from bayplan.runtimes.extender.serve import Options, Server
 
 log = logging.getLogger(__name__)
@@ -23,19 +25,37 @@ log = logging.getLogger(__name__)
 def serve_forever(files: Sequence[str], flags: Flags) -> None:
     """Load, dry-run, serve until SIGTERM or SIGINT."""
     loaded, problems = load_checked(files, flags)
-    options = options_from(loaded.config, loaded.policies, base=loaded.base, version=__version__)
+    options = options_from(loaded, version=__version__)
     for problem in problems:
         log.warning("dry run: %s; serving all the same, its failurePolicy will answer", problem)
     for caution in _cautions(options):
         log.warning("%s", caution)
-    run_in_fast_loop(Server(options))
+    run_in_fast_loop(lambda: _serve(files, flags, loaded, options))
 
 
-def run_in_fast_loop(server: Server) -> None:
-    """Run the server on uvloop where it exists, on asyncio elsewhere."""
+def run_in_fast_loop(main: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Run it on uvloop where that exists, on asyncio elsewhere."""
     factory = uvloop.new_event_loop if uvloop else None
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(server.serve_until_signal(ready=_announce))
+        runner.run(main())
+
+
+async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Options) -> None:
+    server = Server(options)
+
+    def adopt(loaded: Loaded) -> None:
+        number = server.adopt(changed(options, loaded))
+        log.info("generation %d: policies: %s", number, ", ".join(p.name for p in loaded.policies))
+
+    reloader = Reloader(files, flags, loaded, adopt=adopt, on_result=server.metrics.reloaded)
+    server.reload_problem = lambda: reloader.problem
+    server.stop_on_signals()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+    async with server.running():
+        _announce(server)
+        watching = asyncio.create_task(reloader.run())
+        await server.stopped()
+        watching.cancel()
 
 
 def _announce(server: Server) -> None:
@@ -43,7 +63,7 @@ def _announce(server: Server) -> None:
     scheme = "https" if options.tls else "http"
     host, port = server.listener.address
     prefix = options.path.strip("/")
-    can_bind = server.app.verbs.binder is not None
+    can_bind = server.app.binder is not None
     verbs = ", ".join(verb for verb in VERBS if can_bind or verb != "bind")
     log.info("serving %s at %s://%s:%d/%s", verbs, scheme, host, port, prefix)
     if server.ops_listener is not None:
@@ -67,7 +87,8 @@ def _cautions(options: Options) -> list[str]:
     """What is allowed and rarely meant."""
     found = []
     blind = options.snapshot is None and options.connection is None
-    if blind and any(p.of_kind("filter") or p.of_kind("protect") for p in options.policies):
+    judged = ("filter", "protect", "victims")
+    if blind and any(hook.spec.kind in judged for p in options.policies for hook in p.hooks):
         found.append(
             "no cluster is known (--kubeconfig, --in-cluster or --snapshot): kube-scheduler needs"
             " nodeCacheCapable: false, and preempt drops every candidate, since nobody can judge it"

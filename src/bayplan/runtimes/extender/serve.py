@@ -14,19 +14,23 @@ from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import ApiClient
 from bayplan.engine.commit import commits
 from bayplan.kube.pod import Pod
-from bayplan.ops.health import Health
+from bayplan.ops.logs import set_generation
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsError, TlsFiles
 from bayplan.ops.watchdog import watch_interpreter
-from bayplan.runtimes.extender.app import ExtenderApp, OpsApp
+from bayplan.runtimes.extender.app import ExtenderApp
+from bayplan.runtimes.extender.generation import Generation, latches, managed
 from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.listener import Address, Listener
-from bayplan.runtimes.extender.verbs import Binder, Verbs
+from bayplan.runtimes.extender.ops import OpsApp
+from bayplan.runtimes.extender.verbs import Binder, Verbs, sources_for
+from bayplan.runtimes.extender.vitals import Vitals
 from bayplan.runtimes.extender.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.units import Units
+from bayplan.snapshot.sources import Requested
 from bayplan.state.live import LiveCluster
 from bayplan.state.nudge import NudgeOptions
+from bayplan.state.sources.book import Declared, Sources, Watchers
 from bayplan.state.verify import Verification
 from bayplan.state.view import FixedView, View
 from bayplan.state.writer import LeaseOptions
@@ -41,6 +45,7 @@ class Options:
     """Everything that a server needs to know."""
 
     policies: Sequence[Policy]
+    sources: Sequence[Declared] = ()
     listen: Address = ("127.0.0.1", 8888)
     ops_listen: Address | None = ("127.0.0.1", 8889)
     path: str = "/"
@@ -74,21 +79,13 @@ class Server:
         fixed: View = FixedView(options.snapshot)
         self.view = fixed
         self.metrics = Metrics(version=options.version)
-        self.health = Health()
         self.workers = Workers(
             policy_seconds=limits.policy_seconds,
             request_seconds=limits.request_seconds,
             stuck_limit=limits.stuck_threads,
         )
-        verbs = Verbs(
-            policies=options.policies,
-            metrics=self.metrics,
-            binder=options.binder,
-            observe=options.observe,
-            failed_nodes_heeded=options.failed_nodes_heeded,
-        )
         self.app = ExtenderApp(
-            verbs,
+            self._generation(options, number=1),
             self.workers,
             fixed,
             limits=limits,
@@ -96,11 +93,15 @@ class Server:
             path=options.path,
             tls=options.tls,
         )
+        self.app.binder = options.binder
         self.live: LiveCluster | None = None
         self.ops_listener: Listener | None = None
-        self._draining = False
+        self.draining = False
+        self.reload_problem: Callable[[], str] = str
+        """Why the last change of the configuration was not taken over, where it can change."""
+        self._ending: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
-        self._add_checks()
+        self.vitals = Vitals(self)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Server"]:
@@ -119,14 +120,16 @@ class Server:
                 api = ApiClient(options.connection, qps=options.qps, burst=options.burst)
                 client = await stack.enter_async_context(api)
                 await self._follow(client, stack)
+            stack.push_async_callback(self._end_generation)
+            self.app.generation.start()
             if options.watch_interpreter:
                 watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
                 tasks.append(asyncio.create_task(watching))
             if options.ops_listen is not None:
                 ops = OpsApp(
-                    self.health,
+                    self.vitals.health,
                     self.metrics,
-                    refresh=self._refresh_gauges,
+                    refresh=self.vitals.refresh,
                     verify=self._verify if self.live else None,
                 )
                 self.ops_listener = Listener(
@@ -150,14 +153,14 @@ class Server:
         live = self.live = LiveCluster(
             client,
             commit=self._commit if commits(options.policies) else None,
-            managed={c.resource for p in options.policies for c in p.columns if isinstance(c, Units)},
+            managed=lambda: managed(self.app.generation.verbs.policies),
             lease=options.lease,
             nudge=options.nudge,
             max_age_seconds=options.max_age_seconds,
             bind_seconds=options.limits.request_seconds,
         )
         self.view = self.app.view = live.view
-        self.app.verbs.binder = live.ledger
+        self.app.binder = live.ledger
         self.app.nudge = live.nudge
         if live.nudge is not None:
             live.nudge.on_nudged = self.metrics.nudges.inc
@@ -168,19 +171,53 @@ class Server:
 
     async def _commit(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         """The policies' last word, in a policy thread."""
+        generation = self.app.generation
+        wanted = sources_for(generation.verbs.policies, pod)
+        readings = await generation.sources.about(pod, [node], wanted=wanted)
         try:
-            said = await self.workers.run(partial(self.app.verbs.commit, pod, node, cluster))
+            said = await self.workers.run(
+                partial(generation.verbs.commit, pod, node, cluster, readings=readings)
+            )
         except RequestOverrun as error:
             return str(error), {}
         return said.refusal, said.annotations
 
-    async def serve_until_signal(self, *, ready: Callable[["Server"], None] | None = None) -> None:
-        """Serve until SIGTERM or SIGINT."""
-        self.stop_on_signals()
-        async with self.running():
-            if ready is not None:
-                ready(self)
-            await self.stopped()
+    def adopt(self, options: Options) -> int:
+        """Answer with these policies and sources from the next request on; the new generation's number."""
+        old = self.app.generation
+        fresh = self._generation(options, number=old.number + 1)
+        fresh.sources.take_over(old.sources)
+        fresh.start()
+        self.app.generation = fresh
+        set_generation(fresh.number)
+        task = asyncio.create_task(old.end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return fresh.number
+
+    def _generation(self, options: Options, *, number: int) -> Generation:
+        verbs = Verbs(
+            policies=options.policies,
+            metrics=self.metrics,
+            observe=options.observe,
+            failed_nodes_heeded=options.failed_nodes_heeded,
+        )
+        watchers = Watchers(
+            requested=self._requested, changed=self._source_changed, asked=self.metrics.source_asked
+        )
+        sources = Sources(options.sources, latches=latches(options.policies), watchers=watchers)
+        return Generation(number, verbs, sources)
+
+    async def _end_generation(self) -> None:
+        await asyncio.gather(self.app.generation.end(), *self._ending)
+
+    def _requested(self) -> Requested | None:
+        seen = self.view.current
+        return seen.nodes.requested_now if seen is not None else None
+
+    def _source_changed(self, name: str) -> None:
+        if self.live is not None:
+            self.live.changed(f"source:{name}")
 
     def stop_on_signals(self) -> None:
         """Begin to stop on SIGTERM and SIGINT."""
@@ -198,7 +235,7 @@ class Server:
 
     async def _drain(self) -> None:
         """Not ready any more; no new connections; requests under way are answered."""
-        self._draining = True
+        self.draining = True
         self.listener.stop_accepting()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.options.limits.drain_seconds):
@@ -219,22 +256,15 @@ class Server:
                 known = found
                 log.info("certificates changed; new connections use the new ones")
 
-    def _add_checks(self) -> None:
-        self.health.live["policy-threads"] = self.workers.check
-        self.health.ready["not-draining"] = lambda: "the server is shutting down" if self._draining else ""
-        if self.options.connection is not None or self.options.snapshot is not None:
-            self.health.ready["cluster-view"] = self._view_problem
-        if self.options.lease is not None:
-            self.health.ready["one-writer"] = lambda: self.live.why_not_bind() if self.live else ""
-        for policy in self.options.policies:
-            self.health.notes[f"policy {policy.name}"] = partial(self._policy_note, policy.name)
-
     async def _verify(self) -> Verification:
         assert self.live is not None, "nothing but a live cluster can be verified"
         found = await self.live.verify()
         self.metrics.drift.set(len(found.drift))
         for line in found.drift[:10]:
             log.error("the view is wrong: %s", line)
+        self.metrics.overcommitted.set(len(found.overcommitted))
+        for line in found.overcommitted[:10]:
+            log.error("more was given than there is: %s", line)
         self._flag(found.unaccounted)
         return found
 
@@ -253,32 +283,6 @@ class Server:
                 await self._verify()
             except (ApiError, ConnectError) as error:
                 log.warning("the view could not be verified: %s", error)
-
-    def _view_problem(self) -> str:
-        return self.view.problem()
-
-    def _policy_note(self, policy: str) -> str:
-        stuck = sum(hook.policy == policy for hook in self.workers.stuck())
-        overruns = self.workers.overruns().get(policy, 0)
-        if not overruns:
-            return ""
-        state = "unhealthy: overran" if policy in self.workers.unhealthy() else "overran"
-        return f"{state} {overruns} times, {stuck} threads stuck"
-
-    def _refresh_gauges(self) -> None:
-        unhealthy = self.workers.unhealthy()
-        for policy in self.options.policies:
-            self.metrics.policy_healthy.labels(policy.name).set(policy.name not in unhealthy)
-        self.metrics.connections.set(len(self.listener.http.connections))
-        if self.live is not None:
-            self.metrics.assumed.set(self.live.ledger.assumed_count)
-            self.metrics.unsettled.set(self.live.ledger.unsettled_count)
-            self.metrics.writer.set(not self.live.why_not_bind())
-        if self.view.current is not None:
-            self.metrics.view_nodes.set(len(self.view.current.nodes))
-            if self.view.current.pods_known:
-                self.metrics.view_pods.set(len(self.view.current.pods))
-            self.metrics.view_age.set(self.view.age_seconds)
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:

@@ -24,6 +24,7 @@ from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
 from bayplan.snapshot.cluster import UNKNOWN_ROW, DuplicateNode, Snapshot
+from bayplan.snapshot.sources import NO_READINGS, Latch, Readings, Source
 from bayplan.wire import v1
 from bayplan.wire.codec import WireError, decode, decode_nodes, encode
 
@@ -71,20 +72,21 @@ class Verbs:
 
     policies: Sequence[Policy]
     metrics: Metrics
-    binder: Binder | None = None
     observe: bool = False
     failed_nodes_heeded: bool = False
 
     def __post_init__(self) -> None:
         self._warnings = Sparingly()
 
-    def filter(self, body: bytes, cluster: Snapshot | None, attempt: Attempt) -> Answer:
+    def filter(
+        self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
+    ) -> Answer:
         """Which nodes pass."""
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
-        if not interested(self.policies, pod):
+        if not interested(self.policies, pod, shadows=True):
             return Answer(encode(answer.pass_all(_asked_as_sent(args))))
-        asked, question = self._question(args, pod, cluster)
+        asked, question = self._question(args, pod, cluster, readings)
         decision = filter_nodes(self.policies, question, attempt)
         self._record("filter", decision)
         if self.observe:
@@ -95,13 +97,15 @@ class Verbs:
         refused = None if decision.passed.any() else Refused(pod, _helped_by(decision))
         return Answer(encode(result), not_in_view=decision.not_in_view, refused=refused)
 
-    def prioritize(self, body: bytes, cluster: Snapshot | None, attempt: Attempt) -> Answer:
+    def prioritize(
+        self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
+    ) -> Answer:
         """How good each node is."""
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
-        if not any(p.of_kind("score") for p in interested(self.policies, pod)):
+        if not any(p.of_kind("score") for p in interested(self.policies, pod, shadows=True)):
             return Answer(encode(answer.no_priorities(self._asked(args))))
-        asked, question = self._question(args, pod, cluster)
+        asked, question = self._question(args, pod, cluster, readings)
         decision = score_nodes(self.policies, question, attempt)
         self._record("prioritize", decision)
         if self.observe:
@@ -110,28 +114,39 @@ class Verbs:
         body = encode(answer.priorities(asked, decision))
         return Answer(body, "error" if decision.error else "ok", decision.error)
 
-    def preempt(self, body: bytes, cluster: Snapshot | None, attempt: Attempt) -> Answer:
+    def preempt(
+        self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
+    ) -> Answer:
         """Which candidates for preemption would help."""
         args = decode(body, v1.ExtenderPreemptionArgs)
-        if args.pod is None:
-            raise WireError("ExtenderPreemptionArgs: Pod is missing")
+        pod = _preemptor(args)
         candidates, violations, sent = _candidates(args)
         kept: Sequence[Candidate] = candidates
-        if interested(self.policies, args.pod):
-            cluster = cluster or Snapshot.build([], None)
-            question = Question(args.pod, cluster.nodes, cluster, datetime.now(UTC))
+        if interested(self.policies, pod):
+            cluster = (cluster or Snapshot.build([], None)).with_readings(readings)
+            question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
             decision = choose_candidates(self.policies, question, candidates, victims=sent, attempt=attempt)
             self._record_preemption(decision)
             kept = candidates if self.observe else decision.kept
         return Answer(encode(answer.victims(kept, violations)))
 
-    async def bind(self, body: bytes) -> Answer:
+    def about(self, verb: str, body: bytes) -> tuple[Pod, list[str], set[str]]:
+        """The pod and the nodes that a request is about, and the sources that are read for it."""
+        if verb == "preempt":
+            candidates = decode(body, v1.ExtenderPreemptionArgs)
+            pod, names = _preemptor(candidates), [each.node for each in _candidates(candidates)[0]]
+        else:
+            args = decode(body, v1.ExtenderArgs)
+            pod, names = _pod_of(args), self._asked(args).names
+        return pod, names, sources_for(self.policies, pod)
+
+    async def bind(self, body: bytes, binder: Binder | None) -> Answer:
         """Bind the pod through the API server."""
         args = decode(body, v1.ExtenderBindingArgs)
         error = NO_BINDER
-        if self.binder is not None:
+        if binder is not None:
             try:
-                await self.binder.bind(
+                await binder.bind(
                     namespace=args.pod_namespace, name=args.pod_name, uid=args.pod_uid, node=args.node
                 )
                 error = ""
@@ -142,8 +157,11 @@ class Verbs:
             self._warnings.warn(log, f"bind {pod}", f"bind {pod} to {args.node}: {error}")
         return Answer(encode(v1.ExtenderBindingResult(error)), "error" if error else "ok", error)
 
-    def commit(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> Commitment:
+    def commit(
+        self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt, *, readings: Readings = NO_READINGS
+    ) -> Commitment:
         """Whether the pod may be bound to the node after all, and what it gets there."""
+        cluster = cluster.with_readings(readings)
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
         commitment = commit(self.policies, question, node, attempt)
         if commitment.decision is not None:
@@ -171,7 +189,9 @@ class Verbs:
         names = [node.name for node in decode_nodes(args.nodes.items or [])]
         return Asked(_unique(names), args.nodes, wants_names=args.node_names is not None)
 
-    def _question(self, args: v1.ExtenderArgs, pod: Pod, view: Snapshot | None) -> tuple[Asked, Question]:
+    def _question(
+        self, args: v1.ExtenderArgs, pod: Pod, view: Snapshot | None, readings: Readings
+    ) -> tuple[Asked, Question]:
         now = datetime.now(UTC)
         if args.nodes is not None:
             objects = decode_nodes(args.nodes.items or [])
@@ -179,6 +199,7 @@ class Verbs:
                 cluster = view.with_nodes(objects) if view else Snapshot.build(objects, None)
             except (DuplicateNode, QuantityError) as error:
                 raise WireError(f"Nodes: {error}") from error
+            cluster = cluster.with_readings(readings)
             names = [node.name for node in objects]
             asked = Asked(names, args.nodes, wants_names=args.node_names is not None)
             return asked, Question(pod, cluster.nodes.take(cluster.find(names), names), cluster, now)
@@ -188,6 +209,7 @@ class Verbs:
             if names:
                 raise WireError(NAMES_WITHOUT_VIEW)
             view = Snapshot.build([], None)
+        view = view.with_readings(readings)
         rows = view.find(names)
         if (rows == UNKNOWN_ROW).any():
             missing = tuple(
@@ -220,6 +242,12 @@ class Verbs:
                 dropped.candidate.node,
                 dropped.text,
             )
+
+
+def sources_for(policies: Sequence[Policy], pod: Pod) -> set[str]:
+    """The sources that policies read for this pod."""
+    mine = interested(policies, pod, shadows=True)
+    return {c.source for policy in mine for c in policy.columns if isinstance(c, Source | Latch)}
 
 
 def _helped_by(decision: Decision) -> frozenset[str]:
@@ -258,6 +286,12 @@ def _pod_of(args: v1.ExtenderArgs) -> Pod:
     return args.pod
 
 
+def _preemptor(args: v1.ExtenderPreemptionArgs) -> Pod:
+    if args.pod is None:
+        raise WireError("ExtenderPreemptionArgs: Pod is missing")
+    return args.pod
+
+
 def _unique(names: list[str]) -> list[str]:
     """The names; `WireError` where one is there twice, since it could not be answered once."""
     if len(set(names)) != len(names):
@@ -283,13 +317,15 @@ def _candidates(
     pods: dict[str, Pod] = {}
     for name, victims in (args.node_name_to_meta_victims or {}).items():
         uids = tuple(pod.uid for pod in (victims.pods if victims else None) or () if pod and pod.uid)
-        candidates.append(Candidate(name, uids))
-        violations.append((name, (victims.num_pdb_violations if victims else None) or 0))
+        violated = (victims.num_pdb_violations if victims else None) or 0
+        candidates.append(Candidate(name, uids, violated))
+        violations.append((name, violated))
     if candidates:
         return candidates, violations, pods
     for name, full in (args.node_name_to_victims or {}).items():
         there = [pod for pod in (full.pods if full else None) or () if pod and pod.uid]
         pods.update({pod.uid: pod for pod in there})
-        candidates.append(Candidate(name, tuple(pod.uid for pod in there)))
-        violations.append((name, (full.num_pdb_violations if full else None) or 0))
+        violated = (full.num_pdb_violations if full else None) or 0
+        candidates.append(Candidate(name, tuple(pod.uid for pod in there), violated))
+        violations.append((name, violated))
     return candidates, violations, pods

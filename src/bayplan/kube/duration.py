@@ -21,6 +21,12 @@ class Duration:
         if self.seconds <= 0:
             raise ValueError("a duration must be above zero")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Duration) and self.seconds == other.seconds
+
+    def __hash__(self) -> int:
+        return hash(self.seconds)
+
     def __repr__(self) -> str:
         return f"Duration({self.text!r})"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.config.duration import Duration, decode_duration
+from bayplan.kube.duration import Duration, decode_duration
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,145 @@
+"""Running an expression over nodes: once for each distinct set of the values that it reads.
+
+What was found is kept: the same parts of a pod and of a node give the same answer for ever.
+"""
+
+import re
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import msgspec
+
+from bayplan.authoring.cel.compile import Compiled
+from bayplan.authoring.cel.parts import Parts
+from bayplan.authoring.lift import BadResult
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.strings import Strings
+from bayplan.snapshot.table import NodeTable
+
+# Answers that are kept; each takes some 100 bytes.
+MEMORY_LIMIT = 100_000
+_SHOWN = 120
+_NO_SUCH_KEY = re.compile(r"^NOT_FOUND: Key not found in map : (.*)$")
+_STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$")
+
+
+class ExpressionFailed(Exception):
+    """An expression came to no answer."""
+
+
+class Evaluator:
+    """One expression, and what it answered so far."""
+
+    def __init__(self, compiled: Compiled, *, policy: str, where: str, wanted: tuple[type, ...]) -> None:
+        self._compiled = compiled
+        self._policy = f"policy {policy!r}"
+        self._where = where
+        self._wanted = wanted
+        reads = compiled.reads
+        self._parts = {name: Parts(name, paths, reads.tested) for name, paths in reads.paths.items() if paths}
+        self._known: dict[str, dict[Hashable, Any]] = {}
+        self._count = 0
+
+    def over(self, pod: Pod, nodes: NodeTable) -> list[Any]:
+        """The answer for each node."""
+        columns = self._compiled.reads.columns
+        texts: list[str] = nodes[self._parts["node"]].tolist() if "node" in self._parts else []
+        if not texts and not columns:
+            return [self._answer(pod, "node", "")] * len(nodes) if len(nodes) else []
+        keys: list[Hashable] = list(texts)
+        if columns:
+            values = [_values(nodes, name) for name in columns]
+            keys = list(zip(*([texts] if texts else []), *values, strict=True))
+        known = self._remembered(pod_text := self._text("pod", pod))
+        answers = list(map(known.get, keys))
+        if None in answers:
+            self._learn(known, pod_text, keys, nodes.names)
+            answers = [known[key] for key in keys]
+        return answers
+
+    def about(self, pod: Pod, victim: Pod) -> Any:
+        """The answer for a victim."""
+        return self._answer(pod, "victim", self._text("victim", victim))
+
+    def _answer(self, pod: Pod, variable: str, text: str) -> Any:
+        """The answer for one text alone."""
+        known = self._remembered(pod_text := self._text("pod", pod))
+        if text not in known:
+            known[text] = self._run({"pod": _value(pod_text), variable: _value(text)})
+            self._count += 1
+        return known[text]
+
+    def _text(self, variable: str, pod: Pod) -> str:
+        return self._parts[variable].text(pod) if variable in self._parts else ""
+
+    def _remembered(self, pod_text: str) -> dict[Hashable, Any]:
+        # Another thread may be in an old memory still; it is let go, not emptied.
+        if self._count > MEMORY_LIMIT:
+            self._known, self._count = {}, 0
+        return self._known.setdefault(pod_text, {})
+
+    def _learn(
+        self, known: dict[Hashable, Any], pod_text: str, keys: Sequence[Any], names: Sequence[str]
+    ) -> None:
+        pod, columns = _value(pod_text), self._compiled.reads.columns
+        for row, key in enumerate(keys):
+            if key in known:
+                continue
+            text, values = self._split(key)
+            column = {n: value for n, value in zip(columns, values, strict=True) if value is not None}
+            try:
+                known[key] = self._run({"pod": pod, "node": _value(text), "column": column})
+            except Exception as error:
+                error.add_note(f"on node {names[row]}")
+                raise
+            self._count += 1
+
+    def _split(self, key: Any) -> tuple[str, tuple[Any, ...]]:
+        """What a key is made of: the parts of the node, and its values in columns."""
+        if not self._compiled.reads.columns:
+            return key, ()
+        return (key[0], key[1:]) if "node" in self._parts else ("", key)
+
+    def _run(self, data: dict[str, Any]) -> Any:
+        try:
+            value = self._compiled.program.eval(data=data)
+            plain = value.value()
+        except (RuntimeError, TypeError) as error:
+            # An optional has no form in Python, and says so this way.
+            said = "returned an optional; add .orValue(...)" if isinstance(error, TypeError) else str(error)
+            raise self._failed(said) from None
+        if type(plain) in self._wanted:
+            return plain
+        kind = value.type().name()
+        if kind == "ERROR":
+            raise self._failed(str(plain))
+        want = "true or false" if bool in self._wanted else "a number"
+        raise BadResult(
+            f"{self._where}: {self._policy} returned {kind.lower()}, want {want}, in: {self._shown}"
+        )
+
+    def _failed(self, message: str) -> ExpressionFailed:
+        missing = _NO_SUCH_KEY.match(message)
+        said = _STATUS.sub("", message)
+        if missing:
+            said = f"{missing[1]} is not there; read it with [?...].orValue(...), or ask has(...) first"
+        return ExpressionFailed(f"{self._policy}: {said}, in: {self._shown}")
+
+    @property
+    def _shown(self) -> str:
+        text = " ".join(self._compiled.text.split())
+        return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _value(text: str) -> Any:
+    return msgspec.json.decode(text) if text else {}
+
+
+def _values(nodes: NodeTable, name: str) -> list[Any]:
+    column = nodes[name]
+    if isinstance(column, Strings):
+        # A node without the label is the last one, which is what -1 means to Python too.
+        texts = (*column.values, None)
+        return [texts[code] for code in column.codes.tolist()]
+    values: list[Any] = column.tolist()
+    return values

@@ -1,0 +1,203 @@
+"""A compiled expression as a tree, read from the bytes of a ``cel.expr.CheckedExpr``.
+
+The library compiles and runs expressions, and gives its tree away only as a protobuf message. The few
+fields that are needed here are read by hand, so that no protobuf package has to be installed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+_PRIMITIVE_BYTES = 6
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A part of an expression; ``id`` leads to its place in the text."""
+
+    id: int
+
+
+@dataclass(frozen=True)
+class Constant(Expr):
+    """A literal. Only texts are kept: the rest is of no interest to anybody here."""
+
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Ident(Expr):
+    """A name, such as ``pod`` or the variable of a macro."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Select(Expr):
+    """``operand.field``, or ``has(operand.field)`` where it is ``test_only``."""
+
+    operand: Expr
+    field: str
+    test_only: bool = False
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """A function or an operator: ``_==_``, ``_[_]``, ``startsWith``. The target comes first in ``args``."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class ListOf(Expr):
+    """A list that is written out."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class MapOf(Expr):
+    """A map that is written out."""
+
+    keys: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Comprehension(Expr):
+    """What ``all``, ``exists``, ``map``, ``filter`` and ``optMap`` become."""
+
+    variable: str
+    range: Expr
+    accumulator: str
+    start: Expr
+    condition: Expr
+    step: Expr
+    result: Expr
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The expression, where its parts are in the text, and which of them are quantities."""
+
+    root: Expr
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    """Code points before the part, by its id."""
+    quantities: frozenset[int] = frozenset()
+    """Ids of the parts of type bytes: that is how quantities travel."""
+
+
+def read_tree(serialized: bytes) -> Tree:
+    """The tree in what the library's ``serialize`` wrote."""
+    checked = _message(_message(serialized)[2][-1])
+    offsets = {
+        _number(entry, 1): _number(entry, 2)
+        for info in checked.get(5, ())
+        for entry in map(_message, _message(info).get(4, ()))
+    }
+    types = [_message(entry) for entry in checked.get(3, ())]
+    quantities = frozenset(_number(entry, 1) for entry in types if _is_bytes(entry))
+    return Tree(_expr(checked[4][-1]), offsets, quantities)
+
+
+Fields = dict[int, list[bytes]]
+
+
+def _expr(data: bytes) -> Expr:
+    fields = _message(data)
+    for number, read in _KINDS.items():
+        if number in fields:
+            return read(_number(fields, 2), _message(fields[number][-1]))
+    return Constant(_number(fields, 2))
+
+
+def _constant(id: int, fields: Fields) -> Expr:
+    return Constant(id, _text(fields, 6) if 6 in fields else None)
+
+
+def _ident(id: int, fields: Fields) -> Expr:
+    return Ident(id, _text(fields, 1))
+
+
+def _select(id: int, fields: Fields) -> Expr:
+    return Select(id, _expr(fields[1][-1]), _text(fields, 2), bool(_number(fields, 3)))
+
+
+def _call(id: int, fields: Fields) -> Expr:
+    parts = [*fields.get(1, ()), *fields.get(3, ())]
+    return Call(id, _text(fields, 2), tuple(map(_expr, parts)))
+
+
+def _list(id: int, fields: Fields) -> Expr:
+    return ListOf(id, tuple(map(_expr, fields.get(1, ()))))
+
+
+def _map(id: int, fields: Fields) -> Expr:
+    entries = [_message(entry) for entry in fields.get(2, ())]
+    keys = tuple(_expr(entry[3][-1]) for entry in entries if 3 in entry)
+    return MapOf(id, keys, tuple(_expr(entry[4][-1]) for entry in entries))
+
+
+def _comprehension(id: int, fields: Fields) -> Expr:
+    range, start, condition, step, result = (_expr(fields[number][-1]) for number in (2, 4, 5, 6, 7))
+    return Comprehension(id, _text(fields, 1), range, _text(fields, 3), start, condition, step, result)
+
+
+# By the field's number in cel.expr.Expr.
+_KINDS = {
+    3: _constant,
+    4: _ident,
+    5: _select,
+    6: _call,
+    7: _list,
+    8: _map,
+    9: _comprehension,
+}
+
+
+def _is_bytes(entry: Fields) -> bool:
+    return 2 in entry and _number(_message(entry[2][-1]), 3) == _PRIMITIVE_BYTES
+
+
+def _message(data: bytes) -> Fields:
+    """The fields of a message, by number; numbers stay in the form they were sent in."""
+    fields: Fields = {}
+    for number, value in _fields(data):
+        fields.setdefault(number, []).append(value)
+    return fields
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        kind, start = tag & 7, at
+        if kind == _VARINT:
+            _, at = _varint(data, at)
+        elif kind == _BYTES:
+            size, start = _varint(data, at)
+            at = start + size
+        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
+            at += 8 if kind == _EIGHT_BYTES else 4
+        else:
+            raise ValueError(f"no protobuf field is of wire type {kind}")
+        yield tag >> 3, data[start:at]
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+
+
+def _number(fields: Fields, number: int) -> int:
+    return _varint(fields[number][-1], 0)[0] if number in fields else 0
+
+
+def _text(fields: Fields, number: int) -> str:
+    return fields[number][-1].decode() if number in fields else ""

@@ -1,0 +1,145 @@
+"""Policies without code: expressions in CEL become hooks like any other.
+
+A rule is spelled as Kubernetes spells its objects: ``node.metadata.labels[?'rack'].orValue('') == 'a'``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.authoring.cel.compile import CompileError, compile_expression
+from bayplan.authoring.cel.evaluate import Evaluator
+from bayplan.authoring.cel.reads import Reads
+from bayplan.authoring.hooks import HookSpec, Kind, PolicyError
+from bayplan.authoring.registry import FailurePolicy, Hook, Policy
+from bayplan.authoring.scope import EVERY_POD, Scope
+from bayplan.authoring.verdict import Reason, Verdict
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.columns import Label, NodeAnnotation, split_resource
+from bayplan.snapshot.table import NodeTable
+
+KINDS: tuple[Kind, ...] = ("filter", "prefer", "score", "protect")
+"""The hooks that an expression can be."""
+
+_NODES = ("pod", "node", "column")
+_VARIABLES: dict[str, tuple[str, ...]] = {**dict.fromkeys(KINDS, _NODES), "protect": ("pod", "victim")}
+_NUMBERS = ("INT", "UINT", "DOUBLE", "DYN")
+_HINTS = {"BYTES": "a quantity; add .asApproximateFloat()", "optional_type": "an optional; add .orValue(...)"}
+_DECLARED = {"labels": Label, "annotations": NodeAnnotation}
+
+
+class ExpressionError(PolicyError):
+    """An expression that cannot be used, and which of the entry's it is."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One expression of an entry, and where it is written."""
+
+    text: str
+    where: str
+    """``bayplan.yaml:12``, for errors."""
+
+
+def from_expressions(
+    name: str,
+    expressions: Mapping[Kind, Expression],
+    *,
+    reason: str = "",
+    weight: float = 1.0,
+    scope: Scope = EVERY_POD,
+    failure_policy: FailurePolicy = "Fail",
+) -> Policy:
+    """A policy of these expressions, by hook; `ExpressionError` for one that cannot be."""
+    hooks: list[Hook] = []
+    columns: dict[Any, None] = {}
+    for kind, expression in expressions.items():
+        rule, reads = _rule(name, kind, expression, reason or name)
+        spec = HookSpec(kind, rule.parameters, expression.where)
+        hooks.append(Hook(name, kind, spec, rule))
+        columns.update(dict.fromkeys(_declared(reads)))
+    return Policy(name, tuple(hooks), weight, scope, failure_policy, tuple(columns))
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """A hard or a soft rule: the nodes that it is false for are refused."""
+
+    evaluator: Evaluator
+    reason: Reason
+    parameters = ("pod", "nodes")
+
+    def __call__(self, pod: Pod, nodes: NodeTable) -> Verdict:
+        passed = np.array(self.evaluator.over(pod, nodes), dtype=np.bool_)
+        return self.reason.where(~passed)
+
+
+@dataclass(frozen=True)
+class _Score:
+    """A number a node."""
+
+    evaluator: Evaluator
+    parameters = ("pod", "nodes")
+
+    def __call__(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
+        return np.array(self.evaluator.over(pod, nodes), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Protect:
+    """Whether a victim must stay."""
+
+    evaluator: Evaluator
+    parameters = ("pod", "victim")
+
+    def __call__(self, pod: Pod, victim: Pod) -> bool:
+        return bool(self.evaluator.about(pod, victim))
+
+
+def _rule(
+    name: str, kind: Kind, expression: Expression, reason: str
+) -> tuple[_Filter | _Score | _Protect, Reads]:
+    try:
+        compiled = compile_expression(expression.text, _VARIABLES[kind])
+    except CompileError as error:
+        raise ExpressionError(kind, str(error)) from error
+    allowed, called = (_NUMBERS, "a number") if kind == "score" else (("BOOL", "DYN"), "true or false")
+    returns = compiled.returns
+    if returns not in allowed:
+        hint = _HINTS.get(returns.partition("<")[0], returns.lower())
+        raise ExpressionError(kind, f"want {called}, this is {hint}")
+    wanted = (int, float) if kind == "score" else (bool,)
+    where = f"{expression.where} {kind}"
+    evaluator = Evaluator(compiled, policy=name, where=where, wanted=wanted)
+    if kind == "score":
+        return _Score(evaluator), compiled.reads
+    if kind == "protect":
+        return _Protect(evaluator), compiled.reads
+    try:
+        return _Filter(evaluator, _reason(reason, compiled.reads)), compiled.reads
+    except ValueError as error:
+        raise ExpressionError("reason", str(error)) from error
+
+
+def _reason(text: str, reads: Reads) -> Reason:
+    """The reason, with what could change the verdict: that is known from what is read."""
+    aspects = {resource[1] for name in reads.columns if (resource := split_resource(name))}
+    pods = bool(aspects & {"requested", "free"})
+    return Reason(text, preemptible=pods, helped_by=frozenset({"nodes", "pods"} if pods else {"nodes"}))
+
+
+def _declared(reads: Reads) -> list[Any]:
+    """The labels and annotations of nodes that are read, for ``bayplan columns``."""
+    paths = sorted(reads.paths.get("node", ()))
+    return [
+        _DECLARED[path[1]](path[2])
+        for path in paths
+        if len(path) == 3 and path[0] == "metadata" and path[1] in _DECLARED
+    ]

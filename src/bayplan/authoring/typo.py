@@ -1,0 +1,27 @@
+"""A key that is nearly the one that was meant: better refused than silently ignored."""
+
+import difflib
+from collections.abc import Iterable
+
+# One letter wrong, missing, doubled or out of place in a word of usual length.
+_ALIKE = 0.85
+
+
+def mistyped(key: str, given: Iterable[str]) -> str | None:
+    """The one of the keys given that was probably meant to be ``key``; ``None`` where it is there.
+
+    Both halves of ``example.com/gpu-count`` must be nearly right, or other people's keys would suffer.
+    """
+    keys = list(given)
+    if key in keys:
+        return None
+    domain, _, name = key.rpartition("/")
+    for other in keys:
+        their_domain, _, their_name = other.rpartition("/")
+        if _alike(domain, their_domain) and _alike(name, their_name):
+            return other
+    return None
+
+
+def _alike(one: str, other: str) -> bool:
+    return bool(one == other or difflib.get_close_matches(one, [other], cutoff=_ALIKE))

@@ -1,0 +1,36 @@
+"""Which files a configuration came from, and whether one of them has changed.
+
+A ConfigMap is swapped by a symbolic link, an editor writes a new file in its place: what is looked at is
+what the path leads to now.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bayplan.authoring.imports import loaded_files
+from bayplan.config.flags import Flags, Loaded
+
+Fingerprint = tuple[tuple[str, tuple[int, int, int] | None], ...]
+
+
+class WatchedFiles:
+    """The configuration, the files of its policies, and what those import from beside them."""
+
+    def __init__(self, files: Sequence[str], flags: Flags, loaded: Loaded) -> None:
+        named = [Path(use.partition(":")[0]) for use in files]
+        if flags.config is not None:
+            uses = [entry.use for entry in loaded.config.policies if entry.use]
+            named = [flags.config, *(loaded.base / use.partition(":")[0] for use in uses)]
+        self._paths = sorted({path for path in named if path.is_file()} | set(loaded_files()))
+
+    def fingerprint(self) -> Fingerprint:
+        """Another one when a file is another one, or gone."""
+        return tuple((str(path), _look(path)) for path in self._paths)
+
+
+def _look(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

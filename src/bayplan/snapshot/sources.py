@@ -1,0 +1,229 @@
+"""Numbers from outside the cluster, as columns: ``nodes[Source("p95")]``.
+
+Somebody else collects them (see `bayplan.state.sources`); here they are frozen: what each source said last,
+by node. A value that is missing, or older than its source allows, is NaN.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.kube.node import NodeObject
+from bayplan.kube.yaml import suggest
+from bayplan.snapshot.columns import Values, parse_number
+from bayplan.snapshot.strings import Strings
+
+Scalar = float | int | bool | str
+Match = Literal["name", "internalIP", "hostname"]
+PLAIN = ""
+"""The field of a source that gives one value a node."""
+
+_TYPES = {float: "number", str: "text", bool: "true or false"}
+
+
+class SourceMissing(LookupError):
+    """A policy reads a source that nobody collects here."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A column of a source: ``Source("p95")``, or one of several: ``Source("inventory.warranty", bool)``.
+
+    Numbers are floats with NaN where there is none (``True`` is 1); text is `Strings`.
+    """
+
+    name: str
+    type: type = float
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise TypeError("Source: a name is needed, such as Source('p95')")
+        if self.type not in _TYPES:
+            raise TypeError(f"{self.title}: type must be float, str or bool, not {self.type!r}")
+
+    @property
+    def title(self) -> str:
+        """How errors and ``bayplan columns`` call it."""
+        return f"Source({self.name!r})"
+
+    @property
+    def meaning(self) -> str:
+        """One line for ``bayplan columns``."""
+        return f"what the source {self.source} says of the node, read as {_TYPES[self.type]}"
+
+    @property
+    def source(self) -> str:
+        """The source that it is a column of."""
+        return self.name.partition(".")[0]
+
+    @property
+    def field(self) -> str:
+        """Which of the source's values; `PLAIN` where it has one."""
+        return self.name.partition(".")[2]
+
+    def latched(self, *, above: float, below: float) -> "Latch":
+        """Yes or no: yes from the moment it is above the one until it is below the other."""
+        return Latch(self, above, below)
+
+
+@dataclass(frozen=True)
+class Latch:
+    """A yes or no that does not flap: it turns on above one value and off below another."""
+
+    column: Source
+    above: float
+    below: float
+
+    def __post_init__(self) -> None:
+        if not self.below <= self.above:
+            raise ValueError(f"{self.title}: `below` must not be higher than `above`")
+
+    @property
+    def title(self) -> str:
+        """How errors and ``bayplan columns`` call it."""
+        return f"{self.column.title}.latched(above={self.above:g}, below={self.below:g})"
+
+    @property
+    def meaning(self) -> str:
+        """One line for ``bayplan columns``."""
+        return f"{self.column.name} went above {self.above:g} and has not been below {self.below:g} since"
+
+    @property
+    def source(self) -> str:
+        """The source that it is a column of."""
+        return self.column.source
+
+    def after(self, numbers: Mapping[str, float], before: frozenset[str]) -> frozenset[str]:
+        """Who is on now, by key, of those who were on before; who says nothing stays as it was."""
+        on = {key for key, number in numbers.items() if number > self.above}
+        stay = {key for key in before if not numbers.get(key, self.below) < self.below}
+        return frozenset(on | stay)
+
+
+class Requested:
+    """What the pods on each node requested at one moment. Small, since it outlives its table."""
+
+    def __init__(self, names: Sequence[str], requests: Sequence[Mapping[str, int]]) -> None:
+        self._names = names
+        self._requests = requests
+        self._columns: dict[str, NDArray[np.int64]] = {}
+
+    def over(self, names: Sequence[str], resource: str) -> NDArray[np.int64]:
+        """What was requested on the nodes of these names; 0 on one that was not there."""
+        column = self._columns.get(resource)
+        if column is None:
+            column = np.array([there.get(resource, 0) for there in self._requests], dtype=np.int64)
+            self._columns[resource] = column
+        if names == self._names:
+            return column
+        rows = {name: row for row, name in enumerate(self._names)}
+        places = np.array([rows.get(name, -1) for name in names], dtype=np.intp)
+        padded = np.append(column, 0)
+        found: NDArray[np.int64] = padded[places]
+        return found
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a source said: values by field, and in each field by node."""
+
+    fields: Mapping[str, Mapping[str, Scalar]]
+    version: int = 0
+    """Another number for another reading of the same source."""
+    match: Match = "name"
+    """Which name of a node the keys are."""
+    latched: Mapping[Latch, frozenset[str]] = field(default_factory=dict)
+    before: "Requested | None" = None
+    """What pods requested when the values were made; ``None`` where pods are not known."""
+
+    def read(self, column: Source | Latch, nodes: Iterable[NodeObject]) -> Values:
+        """The column's values, one a node."""
+        keys = [key_of(node, self.match) for node in nodes]
+        if isinstance(column, Latch):
+            on = self.latched.get(column)
+            if on is None:
+                on = column.after(numbers(self.fields.get(column.column.field, {})), frozenset())
+            return np.array([key in on for key in keys], dtype=np.bool_)
+        there = self.fields.get(column.field, {})
+        if column.type is str:
+            return Strings.intern([_text(there.get(key)) for key in keys])
+        found = numbers({key: there[key] for key in keys if key in there})
+        return np.array([found.get(key, np.nan) for key in keys], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What every source said last."""
+
+    by_source: Mapping[str, Reading] = field(default_factory=dict)
+
+    def of(self, column: Source | Latch) -> Reading:
+        """The reading that the column is in; `SourceMissing` where there is no such source."""
+        found = self.by_source.get(column.source)
+        if found is None:
+            hint = suggest(column.source, self.by_source) if self.by_source else "; there are none"
+            raise SourceMissing(f"{column.title}: no source {column.source!r}{hint}")
+        return found
+
+    def with_readings(self, more: Mapping[str, Reading]) -> "Readings":
+        """These, and others beside or instead of them."""
+        return Readings({**self.by_source, **more}) if more else self
+
+
+NO_READINGS = Readings()
+
+
+def by_field(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
+    """Values by field out of values by node: ``{"a": 1}`` or ``{"a": {"warranty": True}}``.
+
+    ``None`` is no value; `ValueError` for anything else that is neither a number nor a text.
+    """
+    fields: dict[str, dict[str, Scalar]] = {}
+    for node, value in values.items():
+        several = value if isinstance(value, Mapping) else {PLAIN: value}
+        for name, given in several.items():
+            one = given.item() if isinstance(given, np.generic) else given
+            if one is None:
+                continue
+            if not isinstance(one, Scalar):
+                where = f"{node}.{name}" if name else node
+                raise ValueError(f"{where}: want a number or a text, got {type(one).__name__}")
+            fields.setdefault(name, {})[node] = one
+    return fields
+
+
+def numbers(values: Mapping[str, Scalar]) -> dict[str, float]:
+    """Those that are numbers, or texts of numbers; never NaN or infinity."""
+    found = {}
+    for key, value in values.items():
+        number = parse_number(value, float) if isinstance(value, str) else _number(value)
+        if number is not None and np.isfinite(number):
+            found[key] = number
+    return found
+
+
+def _number(value: float) -> float:
+    """A whole number may be larger than any float."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+
+
+def _text(value: Scalar | None) -> str | None:
+    """The text of a value; yes and no as JSON and YAML write them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)
+
+
+def key_of(node: NodeObject, match: Match) -> str:
+    """The name under which a source knows the node."""
+    if match == "internalIP":
+        return node.internal_ip
+    if match == "hostname":
+        return node.labels.get("kubernetes.io/hostname", node.name)
+    return node.name

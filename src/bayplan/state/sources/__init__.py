@@ -1,0 +1,1 @@
+"""Numbers from outside: collected in the background, so that no request waits for anybody."""

@@ -1,0 +1,134 @@
+"""A source that is asked about one pod, while kube-scheduler waits: with a hard deadline and a way out.
+
+The answer is kept for a moment, so that filter and prioritize of one attempt ask once. When the source is
+down, late or wrong, its configured answer is taken, and kept as well: an attempt waits once. After a few
+failures in a row the source is not asked at all for a while.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.sources import Reading, Scalar, by_field
+from bayplan.state.sources.http import SourceError, SourceHttp
+
+log = logging.getLogger(__name__)
+
+_BREAKER = 5
+_OPEN_SECONDS = 10.0
+# Longer than from filter to prioritize, shorter than until the pod is tried again.
+_KEPT_FALLBACK_SECONDS = 1.0
+# Each may have a value for every node of the cluster; kube-scheduler looks at one pod after the other.
+_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A source that gives values for one pod."""
+
+    name: str
+    fetch: Callable[[SourceHttp, Pod, Sequence[str]], Awaitable[Mapping[str, Any]]]
+    timeout_seconds: float = 0.5
+    keep_seconds: float = 10.0
+    fallback: Mapping[str, Scalar] = field(default_factory=dict)
+    """The value of each field, for every node, when there is no answer."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    names: frozenset[str]
+    reading: Reading
+    until: float
+
+
+class Asker:
+    """Asks one source about pods."""
+
+    def __init__(
+        self,
+        source: Asked,
+        http: SourceHttp,
+        *,
+        observe: Callable[[float, str], None] = lambda *_: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.source = source
+        self.failures = 0
+        """How many questions in a row had no answer."""
+        self.error = ""
+        """Why the last question had no answer; ``""`` after one that had."""
+        self._http = http
+        self._observe = observe
+        self._clock = clock
+        self._open_until = float("-inf")
+        self._kept: dict[tuple[str, str], _Kept] = {}
+        self._versions = 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether the breaker is open: it is not asked for a while."""
+        return self._clock() < self._open_until
+
+    async def about(self, pod: Pod, names: Sequence[str]) -> Reading:
+        """What the source says of these nodes for the pod; its fallback where it says nothing."""
+        kept = self._kept.get(_identity(pod))
+        if kept is not None and self._clock() < kept.until and kept.names.issuperset(names):
+            return kept.reading
+        if self.broken:
+            return self._fallback(names)
+        start = self._clock()
+        try:
+            async with asyncio.timeout(self.source.timeout_seconds):
+                fields = by_field(await self.source.fetch(self._http, pod, names))
+        except Exception as error:
+            self._failed(error)
+            reading = self._fallback(names)
+            self._keep(pod, names, reading, seconds=min(self.source.keep_seconds, _KEPT_FALLBACK_SECONDS))
+        else:
+            if self.error:
+                log.info("source %s answers again", self.source.name)
+            self.failures, self.error = 0, ""
+            reading = self._reading(fields)
+            self._keep(pod, names, reading, seconds=self.source.keep_seconds)
+        self._observe(self._clock() - start, self.error)
+        return reading
+
+    def _keep(self, pod: Pod, names: Sequence[str], reading: Reading, *, seconds: float) -> None:
+        now = self._clock()
+        for identity, kept in list(self._kept.items()):
+            if kept.until > now and len(self._kept) < _KEPT:
+                break
+            del self._kept[identity]
+        self._kept.pop(_identity(pod), None)
+        self._kept[_identity(pod)] = _Kept(frozenset(names), reading, now + seconds)
+
+    def _fallback(self, names: Sequence[str]) -> Reading:
+        fallback = self.source.fallback
+        return self._reading({name: dict.fromkeys(names, value) for name, value in fallback.items()})
+
+    def _reading(self, fields: Mapping[str, Mapping[str, Scalar]]) -> Reading:
+        self._versions += 1
+        return Reading(fields, version=self._versions)
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        if isinstance(error, TimeoutError):
+            text = f"no answer in {self.source.timeout_seconds:g} s"
+        elif isinstance(error, SourceError | ValueError):
+            text = str(error)
+        else:
+            text = f"{type(error).__name__}: {error}"
+        if text != self.error:
+            log.warning("source %s: %s; its fallback is taken", self.source.name, text)
+        self.error = text
+        if self.failures >= _BREAKER:
+            self._open_until = self._clock() + _OPEN_SECONDS
+
+
+def _identity(pod: Pod) -> tuple[str, str]:
+    """A pod that nobody has created yet has no UID, and is not all the others without one."""
+    return pod.key, pod.uid

@@ -1,0 +1,124 @@
+"""All sources of a server: those that are polled, and those that are asked about a pod."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.sources import NO_READINGS, Latch, Readings, Requested
+from bayplan.state.sources.asker import Asked, Asker
+from bayplan.state.sources.http import PLAIN_ACCESS, Access, SourceHttp
+from bayplan.state.sources.poller import Polled, Poller
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A source, and how it may be asked."""
+
+    source: Polled | Asked
+    access: Access = field(default=PLAIN_ACCESS)
+
+    @property
+    def name(self) -> str:
+        """The name that columns begin with."""
+        return self.source.name
+
+
+@dataclass(frozen=True)
+class Watchers:
+    """Who is told what about sources, by the source's name."""
+
+    requested: Callable[[], Requested | None] = lambda: None
+    """What pods request on each node now."""
+    changed: Callable[[str], None] = lambda _: None
+    asked: Callable[[str, float, str], None] = lambda *_: None
+    """After each try: how long it took, and what was wrong."""
+
+
+class Sources:
+    """What every source said last, kept up to date."""
+
+    def __init__(
+        self,
+        declared: Iterable[Declared] = (),
+        *,
+        latches: Collection[Latch] = (),
+        watchers: Watchers | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._watchers = watchers or Watchers()
+        self._clock = clock
+        self._https: list[SourceHttp] = []
+        self.polled: dict[str, Poller] = {}
+        self.asked: dict[str, Asker] = {}
+        self._readings = NO_READINGS
+        for each in declared:
+            self._add(each, [latch for latch in latches if latch.source == each.name])
+
+    async def run(self) -> None:
+        """Ask them all, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for poller in self.polled.values():
+                group.create_task(poller.run())
+
+    async def close(self) -> None:
+        """Close what is open."""
+        for http in self._https:
+            await http.close()
+
+    def take_over(self, others: "Sources") -> None:
+        """Begin with what sources of the same name said before, until they are asked again."""
+        for name, poller in self.polled.items():
+            if name in others.polled:
+                poller.take_over(others.polled[name])
+
+    @property
+    def current(self) -> Readings:
+        """What the polled sources said last; the same object while nothing has changed."""
+        if not self.polled and not self.asked:
+            return NO_READINGS
+        now = {name: poller.reading for name, poller in self.polled.items()}
+        known = self._readings.by_source
+        if self._readings is NO_READINGS or any(now[name] is not known[name] for name in now):
+            self._readings = Readings(now)
+        return self._readings
+
+    async def about(self, pod: Pod, names: Sequence[str], *, wanted: Collection[str]) -> Readings:
+        """What all sources say, with those that are asked about this pod, of the wanted ones."""
+        askers = [asker for name, asker in self.asked.items() if name in wanted]
+        found = await asyncio.gather(*(asker.about(pod, names) for asker in askers))
+        return self.current.with_readings(
+            {asker.source.name: reading for asker, reading in zip(askers, found, strict=True)}
+        )
+
+    def problems(self) -> Mapping[str, str]:
+        """What is wrong with each source; ``""`` where nothing is."""
+        every: dict[str, Poller | Asker] = {**self.polled, **self.asked}
+        return {name: _problem(each) for name, each in every.items()}
+
+    def _add(self, declared: Declared, latches: Collection[Latch]) -> None:
+        http = SourceHttp(declared.access)
+        self._https.append(http)
+        name = declared.name
+        observe = partial(self._watchers.asked, name)
+        if isinstance(declared.source, Asked):
+            self.asked[name] = Asker(declared.source, http, observe=observe, clock=self._clock)
+            return
+        self.polled[name] = Poller(
+            declared.source,
+            http,
+            latches=latches,
+            requested=self._watchers.requested,
+            on_change=lambda: self._watchers.changed(name),
+            observe=observe,
+            clock=self._clock,
+        )
+
+
+def _problem(source: Poller | Asker) -> str:
+    if not source.error:
+        return "no answer yet" if isinstance(source, Poller) and not source.answered else ""
+    state = "broken: " if source.broken else ""
+    return f"{state}{source.failures} failures in a row: {source.error}"

@@ -1,0 +1,192 @@
+"""HTTP for sources: no redirects, no metadata services, bounded in time and size.
+
+A source's address comes from the configuration, and its answer from somebody else: neither may make the
+server read what it should not, or more than it can hold.
+"""
+
+import asyncio
+import ipaddress
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from socket import AddressFamily
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+# Where clouds keep credentials that are not link-local by their number.
+_METADATA = frozenset(map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "fd00:ec2::254")))
+_CHUNK = 65536
+
+
+class SourceError(Exception):
+    """A source did not give what it should; the text says what was wrong."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to ask one address."""
+
+    timeout_seconds: float = 5.0
+    max_bytes: int = 8 * 1024 * 1024
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    bearer_token_file: Path | None = None
+    ca_file: Path | None = None
+    insecure_skip_verify: bool = False
+    allow_link_local: bool = False
+    """Also addresses such as 169.254.169.254, where clouds keep credentials."""
+
+
+PLAIN_ACCESS = Access()
+
+
+class SourceHttp:
+    """What a source asks with."""
+
+    def __init__(self, access: Access = PLAIN_ACCESS) -> None:
+        self._access = access
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close what is open."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def json(self, url: str, *, params: dict[str, str] | None = None, body: Any = None) -> Any:
+        """The decoded answer of a GET, or of a POST where there is a body; else `SourceError`."""
+        content = await self.read(url, params=params, body=body)
+        try:
+            return msgspec.json.decode(content)
+        except msgspec.MsgspecError as error:
+            raise SourceError(f"{_shown(url)}: the answer is not JSON: {error}") from error
+
+    async def read(self, url: str, *, params: dict[str, str] | None = None, body: Any = None) -> bytes:
+        """The bytes of an answer, all of them or none."""
+        access = self._access
+        check_url(url, allow_link_local=access.allow_link_local)
+        try:
+            async with asyncio.timeout(access.timeout_seconds):
+                return await self._read(url, params, body)
+        except TimeoutError as error:
+            raise SourceError(f"{_shown(url)}: no answer in {access.timeout_seconds:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise SourceError(f"{_shown(url)}: {error or type(error).__name__}") from error
+
+    async def _read(self, url: str, params: dict[str, str] | None, body: Any) -> bytes:
+        access = self._access
+        data = None if body is None else msgspec.json.encode(body)
+        async with self._open().request(
+            "GET" if data is None else "POST",
+            url,
+            params=params,
+            data=data,
+            headers=self._headers(json=data is not None),
+            allow_redirects=False,
+        ) as response:
+            if response.status != 200:
+                said = (await response.content.read(200)).decode(errors="replace").strip()
+                hint = "; redirects are not followed" if 300 <= response.status < 400 else ""
+                raise SourceError(f"{_shown(url)}: status {response.status}{hint}: {said}")
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise SourceError(f"{_shown(url)}: the answer is compressed, which was not asked for")
+            content = bytearray()
+            async for chunk in response.content.iter_chunked(_CHUNK):
+                content += chunk
+                if len(content) > access.max_bytes:
+                    raise SourceError(f"{_shown(url)}: the answer is larger than {access.max_bytes} bytes")
+            return bytes(content)
+
+    def _headers(self, *, json: bool) -> dict[str, str]:
+        access = self._access
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", **access.headers}
+        if json:
+            headers["Content-Type"] = "application/json"
+        if access.bearer_token_file is not None:
+            # Read each time: Kubernetes replaces tokens.
+            headers["Authorization"] = f"Bearer {_text(access.bearer_token_file)}"
+        return headers
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            access = self._access
+            connector = aiohttp.TCPConnector(
+                limit=16,
+                ssl=_tls(access),
+                resolver=_Resolver(allow_link_local=access.allow_link_local),
+            )
+            # A large answer is not unpacked: ten kilobytes can be ten gigabytes.
+            self._session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=False)
+        return self._session
+
+
+class _Resolver(AbstractResolver):
+    """Names to addresses, without those that no source should be at."""
+
+    def __init__(self, *, allow_link_local: bool) -> None:
+        self._inner = aiohttp.ThreadedResolver()
+        self._allow_link_local = allow_link_local
+
+    async def resolve(
+        self, host: str, port: int = 0, family: AddressFamily = AddressFamily.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host; an error where one of them is not allowed."""
+        found = await self._inner.resolve(host, port, family)
+        for each in found:
+            _check_address(each["host"], host, allow_link_local=self._allow_link_local)
+        return found
+
+    async def close(self) -> None:
+        """Close what is open."""
+        await self._inner.close()
+
+
+def check_url(url: str, *, allow_link_local: bool) -> None:
+    """`SourceError` for what is no address of a web server, or one that nobody should ask."""
+    parts = urlsplit(url)
+    try:
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # the port is no number
+        usable = False
+    if not usable:
+        raise SourceError(f"{_shown(url)} is no address, such as http://prometheus:9090")
+    _check_address(parts.hostname or "", parts.hostname or "", allow_link_local=allow_link_local)
+
+
+def _check_address(address: str, host: str, *, allow_link_local: bool) -> None:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return  # a name: looked at when it is resolved
+    mapped = getattr(found, "ipv4_mapped", None)
+    found = mapped or found
+    if (found.is_link_local or found in _METADATA) and not allow_link_local:
+        raise SourceError(
+            f"{host} is {found}, where clouds keep credentials: refused; set allowLinkLocal if it is meant"
+        )
+
+
+def _tls(access: Access) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=str(access.ca_file) if access.ca_file else None)
+    except OSError as error:
+        raise SourceError(f"{access.ca_file}: {error.strerror or error}") from error
+    if access.insecure_skip_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror or error}") from error
+
+
+def _shown(url: str) -> str:
+    """The address without what may be secret in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

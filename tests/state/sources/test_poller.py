@@ -1,0 +1,262 @@
+"""A polled source: values, their age, failures in a row, and what changed since."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.snapshot.sources import Latch, Requested, Source
+from bayplan.state.sources.book import Declared, Sources, Watchers
+from bayplan.state.sources.http import SourceError, SourceHttp
+from bayplan.state.sources.poller import Polled, Poller
+from bayplan.testing import make_node
+
+LOAD = Source("load")
+
+
+class Outside:
+    """Whatever a source says, in turn; the last one again and again."""
+
+    def __init__(self, *answers: Mapping[str, Any] | Exception) -> None:
+        self.answers = list(answers)
+
+    async def fetch(self, http: SourceHttp) -> Mapping[str, Any]:
+        said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+class _Straight(random.Random):
+    """Dice that always fall on the middle."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return (a + b) / 2
+
+
+class World:
+    """A poller on a clock that is moved by hand."""
+
+    def __init__(self, *answers: Mapping[str, Any] | Exception, **settings: Any) -> None:
+        self.now = 1000.0
+        self.changes = 0
+        self.tries: list[str] = []
+        self.pauses: list[float] = []
+        self.requested: Requested | None = None
+        latches = settings.pop("latches", ())
+        source = Polled(
+            "load", Outside(*answers).fetch, **{"every_seconds": 10, "max_age_seconds": 60, **settings}
+        )
+        self.poller = Poller(
+            source,
+            SourceHttp(),
+            latches=latches,
+            requested=lambda: self.requested,
+            on_change=self._changed,
+            observe=lambda _, error: self.tries.append(error),
+            dice=_Straight(),
+            clock=lambda: self.now,
+            sleep=self._sleep,
+        )
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    async def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        if len(self.pauses) >= 8:
+            raise asyncio.CancelledError
+        self.now += seconds
+
+    def value(self, column: Source | Latch = LOAD) -> Any:
+        return self.poller.reading.read(column, [make_node("n").object]).tolist()[0]  # type: ignore[union-attr]
+
+
+async def test_values_are_there_after_the_first_answer() -> None:
+    world = World({"n": 0.5})
+    assert np.isnan(world.value())
+
+    await world.poller.ask()
+
+    assert world.value() == 0.5
+    assert world.tries == [""]
+
+
+async def test_values_that_are_too_old_are_missing() -> None:
+    world = World({"n": 0.5})
+    await world.poller.ask()
+    world.now += 59
+    assert world.value() == 0.5
+
+    world.now += 1
+
+    assert np.isnan(world.value())
+
+
+async def test_a_source_that_fails_keeps_its_values_until_they_are_too_old() -> None:
+    world = World({"n": 0.5}, SourceError("down"))
+    await world.poller.ask()
+    world.now += 30
+    await world.poller.ask()
+
+    assert (world.value(), world.poller.error) == (0.5, "down")
+    world.now += 30
+    assert np.isnan(world.value())
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(SourceError("down"), "down", id="down"),
+        pytest.param({"n": [1]}, "n: want a number or a text, got list", id="nonsense"),
+        pytest.param(RuntimeError("bug"), "RuntimeError: bug", id="a bug in the source"),
+    ],
+)
+async def test_what_is_wrong_is_said(answer: Any, said: str) -> None:
+    world = World(answer)
+    await world.poller.ask()
+
+    assert world.poller.error == said
+    assert world.tries == [said]
+
+
+async def test_a_source_that_does_not_answer_is_given_up() -> None:
+    async def never(http: SourceHttp) -> Mapping[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    source = Polled("load", never, every_seconds=10, max_age_seconds=60, timeout_seconds=0.01)
+    poller = Poller(source, SourceHttp())
+    await poller.ask()
+
+    assert poller.error == "no answer in 0.01 s"
+
+
+async def test_who_goes_on_failing_is_asked_less_often() -> None:
+    world = World(SourceError("down"))
+    with pytest.raises(asyncio.CancelledError):
+        await world.poller.run()
+
+    assert world.pauses == [10, 10, 20, 40, 80, 160, 160, 160]
+    assert world.poller.broken
+
+
+async def test_after_an_answer_it_is_asked_as_often_as_before() -> None:
+    down = SourceError("down")
+    world = World(down, down, down, down, {"n": 1})
+    with pytest.raises(asyncio.CancelledError):
+        await world.poller.run()
+
+    assert world.pauses == [10, 10, 20, 40, 10, 10, 10, 10]
+    assert not world.poller.broken
+
+
+async def test_only_another_value_is_a_change() -> None:
+    world = World({"n": 1}, {"n": 1}, {"n": 2})
+    for _ in range(3):
+        await world.poller.ask()
+
+    assert world.changes == 2
+
+
+async def test_values_that_have_just_become_too_old_are_a_change() -> None:
+    """Whoever was refused for them may pass now, and would not be told otherwise."""
+    world = World({"n": 1}, SourceError("down"), every_seconds=40, max_age_seconds=60)
+    told: list[float] = []
+    world.poller._on_change = lambda: told.append(world.now)
+    with pytest.raises(asyncio.CancelledError):
+        await world.poller.run()
+
+    # Read at 1000; asked in vain at 1040; too old at 1060, in the middle of the pause; and only once.
+    assert told == [1000, 1060]
+
+
+async def test_values_are_a_change_again_when_the_source_comes_back() -> None:
+    world = World({"n": 1}, SourceError("down"), {"n": 1})
+    await world.poller.ask()
+    await world.poller.ask()
+    world.now += 60
+    await world.poller.ask()
+
+    assert world.changes == 2
+
+
+async def test_a_latch_remembers() -> None:
+    hot = LOAD.latched(above=80, below=60)
+    world = World({"n": 90}, {"n": 70}, {"n": 50}, latches=[hot])
+    seen = []
+    for _ in range(3):
+        await world.poller.ask()
+        seen.append(world.value(hot))
+
+    assert seen == [True, True, False]
+
+
+async def test_a_latch_stays_while_its_source_is_silent() -> None:
+    hot = LOAD.latched(above=80, below=60)
+    world = World({"n": 90}, SourceError("down"), latches=[hot])
+    await world.poller.ask()
+    world.now += 3600
+    await world.poller.ask()
+
+    assert world.value(hot) is True
+
+
+async def test_what_pods_requested_is_remembered_from_before_the_values_settled() -> None:
+    world = World({"n": 1}, settle_seconds=25)
+    marks = []
+    for number in range(5):
+        world.requested = Requested([f"at {number}"], [{}])
+        marks.append(world.requested)
+        await world.poller.ask()
+        world.now += 10
+
+    # Asked at 0, 10, 20, 30 and 40 s: at 40 s the newest that is 25 s old is that of 10 s.
+    assert world.poller.reading.before is marks[1]
+
+
+async def test_what_pods_request_is_counted_from_when_they_are_known() -> None:
+    """The first answer may be there before the first list of pods is."""
+    world = World({"n": 1})
+    await world.poller.ask()
+    assert world.poller.reading.before is None
+
+    world.requested = first = Requested(["n"], [{"cpu": 1}])
+    assert world.poller.reading.before is first
+    world.requested = Requested(["n"], [{"cpu": 2}])
+
+    assert world.poller.reading.before is first
+
+
+async def test_the_book_is_the_same_while_nothing_changes_and_forgets_what_is_too_old() -> None:
+    now = [1000.0]
+    outside = Outside({"n": 1})
+    changed: list[str] = []
+    sources = Sources(
+        [Declared(Polled("load", outside.fetch, every_seconds=10, max_age_seconds=60))],
+        watchers=Watchers(changed=changed.append),
+        clock=lambda: now[0],
+    )
+    await sources.polled["load"].ask()
+
+    first = sources.current
+    assert first is sources.current
+    assert first.of(LOAD).fields == {"": {"n": 1}}
+    assert changed == ["load"]
+    now[0] += 60
+    assert sources.current is not first
+    assert sources.current.of(LOAD).fields == {}
+
+
+async def test_the_book_tells_what_is_wrong() -> None:
+    sources = Sources(
+        [Declared(Polled("load", Outside(SourceError("down")).fetch, every_seconds=10, max_age_seconds=60))]
+    )
+    assert sources.problems() == {"load": "no answer yet"}
+    for _ in range(3):
+        await sources.polled["load"].ask()
+
+    assert sources.problems() == {"load": "broken: 3 failures in a row: down"}
