@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big controlplane prometheus format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench-policies controlplane prometheus format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ chaos: $(READY) controlplane  ## the fault tests, six times over, or CHAOS=n (a 
 
 big: $(READY) controlplane  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory (minutes; not part of test)
 	$(BIN)/python -m pytest -m big -s
+
+bench-policies: $(READY)  ## how long each built-in policy takes over 5,000 nodes (a minute; not part of test)
+	$(BIN)/python -m bench.policies
 
 controlplane: $(READY)  ## build them once (minutes), or say why not
 	@$(BIN)/python -m tests.controlplane.binaries || test -z "$$CI"

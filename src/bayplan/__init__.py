@@ -1,7 +1,7 @@
 """Bayplan: Kubernetes scheduling policy, in Python.
 
-The names below are the whole public API, beside `bayplan.testing`. They are imported on first use, so
-that ``bayplan --help`` does not wait for NumPy.
+The names below are the whole public API, beside `bayplan.blocks` and `bayplan.testing`. They are imported on
+first use, so that ``bayplan --help`` does not wait for NumPy.
 """
 
 import difflib
@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayplan.authoring.args import Args as Args
-    from bayplan.authoring.fractions import ResourceArgs as ResourceArgs
-    from bayplan.authoring.fractions import ResourceWeight as ResourceWeight
-    from bayplan.authoring.fractions import fractions as fractions
-    from bayplan.authoring.fractions import weighted_mean as weighted_mean
-    from bayplan.authoring.group import OtherPods as OtherPods
-    from bayplan.authoring.group import PodGroup as PodGroup
-    from bayplan.authoring.group import chosen_by as chosen_by
     from bayplan.authoring.hooks import PolicyError as PolicyError
     from bayplan.authoring.hooks import allocate as allocate
     from bayplan.authoring.hooks import filter as filter
@@ -26,27 +19,20 @@ if TYPE_CHECKING:
     from bayplan.authoring.hooks import protect as protect
     from bayplan.authoring.hooks import score as score
     from bayplan.authoring.hooks import victims as victims
-    from bayplan.authoring.scope import PolicyScope as PolicyScope
-    from bayplan.authoring.scope import Scope as Scope
     from bayplan.authoring.source import source as source
-    from bayplan.authoring.typo import mistyped as mistyped
     from bayplan.authoring.verdict import Reason as Reason
     from bayplan.authoring.verdict import Score as Score
     from bayplan.authoring.verdict import Verdict as Verdict
     from bayplan.kube.pod import Pod as Pod
-    from bayplan.kube.quantity import amount as amount
-    from bayplan.kube.selector import LabelSelector as LabelSelector
     from bayplan.kube.taint import Taint as Taint
     from bayplan.kube.taint import Toleration as Toleration
     from bayplan.snapshot.cluster import Snapshot as Snapshot
     from bayplan.snapshot.columns import Label as Label
     from bayplan.snapshot.columns import NodeAnnotation as NodeAnnotation
-    from bayplan.snapshot.conditions import PodCondition as PodCondition
     from bayplan.snapshot.conditions import PodLabel as PodLabel
     from bayplan.snapshot.conditions import in_namespace as in_namespace
     from bayplan.snapshot.conditions import same_owner as same_owner
     from bayplan.snapshot.conditions import selected_by as selected_by
-    from bayplan.snapshot.domains import domain as domain
     from bayplan.snapshot.row import Node as Node
     from bayplan.snapshot.sources import Source as Source
     from bayplan.snapshot.strings import Strings as Strings
@@ -58,21 +44,13 @@ _HOMES = {
     "Allocation": "bayplan.snapshot.units",
     "Args": "bayplan.authoring.args",
     "Label": "bayplan.snapshot.columns",
-    "LabelSelector": "bayplan.kube.selector",
     "Node": "bayplan.snapshot.row",
     "NodeAnnotation": "bayplan.snapshot.columns",
     "NodeTable": "bayplan.snapshot.table",
-    "OtherPods": "bayplan.authoring.group",
     "Pod": "bayplan.kube.pod",
-    "PodCondition": "bayplan.snapshot.conditions",
-    "PodGroup": "bayplan.authoring.group",
     "PodLabel": "bayplan.snapshot.conditions",
     "PolicyError": "bayplan.authoring.hooks",
-    "PolicyScope": "bayplan.authoring.scope",
     "Reason": "bayplan.authoring.verdict",
-    "ResourceArgs": "bayplan.authoring.fractions",
-    "ResourceWeight": "bayplan.authoring.fractions",
-    "Scope": "bayplan.authoring.scope",
     "Score": "bayplan.authoring.verdict",
     "Snapshot": "bayplan.snapshot.cluster",
     "Source": "bayplan.snapshot.sources",
@@ -82,13 +60,8 @@ _HOMES = {
     "Units": "bayplan.snapshot.units",
     "Verdict": "bayplan.authoring.verdict",
     "allocate": "bayplan.authoring.hooks",
-    "amount": "bayplan.kube.quantity",
-    "chosen_by": "bayplan.authoring.group",
-    "domain": "bayplan.snapshot.domains",
     "filter": "bayplan.authoring.hooks",
-    "fractions": "bayplan.authoring.fractions",
     "in_namespace": "bayplan.snapshot.conditions",
-    "mistyped": "bayplan.authoring.typo",
     "policy": "bayplan.authoring.hooks",
     "prefer": "bayplan.authoring.hooks",
     "prepare": "bayplan.authoring.hooks",
@@ -98,7 +71,6 @@ _HOMES = {
     "source": "bayplan.authoring.source",
     "selected_by": "bayplan.snapshot.conditions",
     "victims": "bayplan.authoring.hooks",
-    "weighted_mean": "bayplan.authoring.fractions",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import bayplan
+from bayplan import blocks
 from bayplan.config.load import parse_config
 from bayplan.config.rehearse import rehearse
 from bayplan.config.v1 import BayplanConfiguration
@@ -75,6 +76,7 @@ def test_every_public_name_is_in_the_reference_of_the_policy_api() -> None:
     page = (ROOT / "docs" / "reference" / "policy-api.md").read_text()
 
     assert [name for name in bayplan.__all__ if f"bayplan.{name}" not in page] == []
+    assert [name for name in blocks.__all__ if f"blocks.{name}" not in page] == []
 
 
 def test_every_public_property_of_pod_and_node_is_in_the_reference() -> None:

@@ -262,6 +262,7 @@ def test_several_limits_hold_at_once() -> None:
         pytest.param({"share": {"pods": 0.5}}, "pods are counted by `maxPods`", id="pods"),
         pytest.param({"maxPods": -1}, "Expected `int` >= 0", id="fewer than no pods"),
         pytest.param({"headroom": {"cpu": "5mm"}}, "headroom.cpu: '5mm' is not a quantity", id="no quantity"),
+        pytest.param({"headroom": {"cpu": 0}}, "headroom.cpu: want more than nothing", id="no headroom"),
         pytest.param({"headroom": {"cpu": "-1"}}, "headroom.cpu: want more than nothing", id="negative"),
         pytest.param(
             {"headroom": {"memory": 0.1}}, "headroom.memory: 0.1 of memory is next to nothing", id="0.1"

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bayplan
-from bayplan import Args, Label, NodeAnnotation, NodeTable, OtherPods, Pod, Reason, Scope, Strings, Verdict
+from bayplan import Args, Label, NodeAnnotation, NodeTable, Pod, Reason, Strings, Verdict, blocks
+from bayplan.blocks import OtherPods, Scope
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -185,7 +186,7 @@ class _PodRule:
         self._others = rule.with_ or rule.not_with or rule.near or OtherPods()
         self._apart = rule.not_with is not None
         self._symmetric = self._apart if rule.symmetric is None else rule.symmetric
-        self._by = bayplan.domain(rule.by)
+        self._by = blocks.domain(rule.by)
         self.weight = 1.0 if rule.near is not None and rule.weight is None else rule.weight
         keys = (rule.by,) if isinstance(rule.by, str) else rule.by
         domain = "/".join(key.rpartition("/")[2] for key in keys)
@@ -215,7 +216,7 @@ class _PodRule:
         share: Floats = count / max(count.max(initial=0), 1)
         return 1.0 - share if self._apart else share
 
-    def _others_of(self, pod: Pod, nodes: NodeTable) -> bayplan.PodCondition | None:
+    def _others_of(self, pod: Pod, nodes: NodeTable) -> blocks.PodCondition | None:
         """The pods that matter to this one; ``None`` where the rule is not for it."""
         if not nodes.pods_known:
             # Fails for every pod, so that it fails when the policy is loaded.
@@ -227,7 +228,7 @@ class _PodRule:
             sides.append(self._others.seen_from(pod))
         if self._symmetric and self._others.matches(pod):
             # Every relation between two pods holds both ways, so only who is who changes.
-            sides.append(bayplan.chosen_by(self._scope) & self._others.related_to(pod))
+            sides.append(blocks.chosen_by(self._scope) & self._others.related_to(pod))
         return reduce(or_, sides) if sides else None
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bayplan
-from bayplan import NodeTable, Pod, ResourceArgs
+from bayplan import NodeTable, Pod, blocks
+from bayplan.blocks import ResourceArgs
 
 
 class BalancedAllocationArgs(ResourceArgs):
@@ -34,14 +35,14 @@ class BalancedAllocation:
         if not any(pod.request(resource.name) for resource in self._resources):
             # It would change nothing, so every such pod would go to the one node that looks best now.
             return np.full(len(nodes), np.nan)
-        after = self._balance(bayplan.fractions(pod, nodes, self._resources))
+        after = self._balance(blocks.fractions(pod, nodes, self._resources))
         if not self._improvement:
             return after
-        before = self._balance(bayplan.fractions(pod, nodes, self._resources, with_pod=False))
+        before = self._balance(blocks.fractions(pod, nodes, self._resources, with_pod=False))
         # Both are from 50 to 100, and so is this; 75 means that nothing changed.
         return 75.0 + (after - before) / 2
 
     def _balance(self, used: NDArray[np.float64]) -> NDArray[np.float64]:
-        mean = bayplan.weighted_mean(used, self._resources)
-        deviation = np.sqrt(bayplan.weighted_mean((used - mean) ** 2, self._resources))
+        mean = blocks.weighted_mean(used, self._resources)
+        deviation = np.sqrt(blocks.weighted_mean((used - mean) ** 2, self._resources))
         return 100.0 * (1.0 - deviation)

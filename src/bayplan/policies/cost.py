@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bayplan
-from bayplan import Args, NodeTable, Pod, Reason, Scope, Score, Snapshot, Verdict
+from bayplan import Args, NodeTable, Pod, Reason, Score, Snapshot, Verdict, blocks
+from bayplan.blocks import Scope
 from bayplan.policies.node_prices import Capacity, Floats, NodePrices, Price, PriceArgs
 
 _PODS_AND_NODES = frozenset({"pods", "nodes"})
@@ -89,7 +90,7 @@ class Cost:
         self._spent = replace(SPENT, helped_by=SPENT.helped_by | self._prices.topics)
         self._no_price = replace(NO_PRICE, helped_by=NO_PRICE.helped_by | self._prices.topics)
         self._budgets = [(Scope(namespaces=one.namespaces), one.per_hour) for one in args.budgets]
-        self._daemons = None if args.daemons is None else bayplan.chosen_by(args.daemons)
+        self._daemons = None if args.daemons is None else blocks.chosen_by(args.daemons)
 
     @bayplan.filter
     def usable(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
@@ -150,7 +151,7 @@ class Cost:
         pods = nodes.count() if self._daemons is None else nodes.count(~self._daemons)
         in_use = pods > 0
         resources = self._args.resources
-        full = bayplan.weighted_mean(bayplan.fractions(pod, nodes, resources), resources)
+        full = blocks.weighted_mean(blocks.fractions(pod, nodes, resources), resources)
         more = np.where(in_use, 0.0, prices)
         empty = _ratio(np.where(in_use, np.nan, prices))
         scores = np.where(in_use, 50.0 + 50.0 * full, 50.0 * empty)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bayplan
-from bayplan import NodeTable, Pod, ResourceArgs
+from bayplan import NodeTable, Pod, blocks
+from bayplan.blocks import ResourceArgs
 
 
 class LeastAllocatedArgs(ResourceArgs):
@@ -25,5 +26,5 @@ class LeastAllocated:
     @bayplan.score(range=(0, 100))
     def free(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
         """What is free, in percent; 0 on a node that has none of the resources."""
-        free = 1.0 - bayplan.fractions(pod, nodes, self._resources)
-        return 100.0 * bayplan.weighted_mean(free, self._resources)
+        free = 1.0 - blocks.fractions(pod, nodes, self._resources)
+        return 100.0 * blocks.weighted_mean(free, self._resources)

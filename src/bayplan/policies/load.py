@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bayplan
-from bayplan import Args, NodeTable, Pod, Reason, Source, Verdict
+from bayplan import Args, NodeTable, Pod, Reason, Source, Verdict, blocks
 
 Floats = NDArray[np.float64]
 Limit = Annotated[float, msgspec.Meta(ge=0)]
@@ -43,7 +43,7 @@ class LoadColumn(Args):
 
     def __post_init__(self) -> None:
         if self.resource is not None:
-            bayplan.ResourceWeight(name=self.resource)
+            blocks.ResourceWeight(name=self.resource)
         elif self.unit == "absolute" or self.count_placed:
             raise ValueError(f"{self.source}: `resource` is missing: an amount needs to know of what")
         if self.until is not None and self.refuse_above is None:

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan import Args, Label, NodeTable, ResourceArgs, Scope, Snapshot, Source
+from bayplan import Args, Label, NodeTable, Snapshot, Source
+from bayplan.blocks import ResourceArgs, Scope
 
 Floats = NDArray[np.float64]
 Text = Annotated[str, msgspec.Meta(min_length=1)]

@@ -13,7 +13,8 @@ from typing import Annotated, Literal
 import msgspec
 
 import bayplan
-from bayplan import Args, Pod, PodGroup, PolicyScope, Snapshot
+from bayplan import Args, Pod, Snapshot, blocks
+from bayplan.blocks import PodGroup, PolicyScope
 
 AnnotationKey = Annotated[str, msgspec.Meta(max_length=317)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -83,7 +84,7 @@ class Preemption:
             return False
         text = victim.annotations.get(key)
         if text is None:
-            near = bayplan.mistyped(key, victim.annotations)
+            near = blocks.mistyped(key, victim.annotations)
             return f"its annotation {near} is nearly {key}" if near else False
         # Whoever wrote something there wanted to protect it: a typo must not cost the pod its life.
         return text == "true" or (text != "false" and f"its annotation {key} is neither true nor false")
@@ -117,7 +118,7 @@ class Preemption:
         key = self._args.cost_annotation
         text = victim.annotations.get(key)
         if text is None:
-            near = bayplan.mistyped(key, victim.annotations)
+            near = blocks.mistyped(key, victim.annotations)
             return f"pod {victim.key}: its annotation {near} is nearly {key}" if near else 0
         if not _WHOLE.fullmatch(text):
             return f"pod {victim.key}: its annotation {key} is no whole number"

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bayplan
-from bayplan import Args, Label, NodeTable, Pod, PodGroup, Reason, ResourceWeight, Source, Verdict
+from bayplan import Args, Label, NodeTable, Pod, Reason, Source, Verdict
+from bayplan.blocks import PodGroup, ResourceWeight
 from bayplan.policies.shares import (
     ENDLESS,
     HIGHEST_FACTOR,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bayplan
-from bayplan import Allocation, Args, Node, NodeAnnotation, NodeTable, Pod, Reason, Units, Verdict
+from bayplan import Allocation, Args, Node, NodeAnnotation, NodeTable, Pod, Reason, Units, Verdict, blocks
 
 Ints = NDArray[np.int64]
 ResourceName = Annotated[str, msgspec.Meta(min_length=1, pattern="/")]
@@ -178,7 +178,7 @@ class SharedResource:
         text = pod.annotations.get(key)
         if text is None:
             # Of pods that ask for nothing here, other people's keys are none of our business.
-            return self._mistyped if asks and bayplan.mistyped(key, pod.annotations) else 0
+            return self._mistyped if asks and blocks.mistyped(key, pod.annotations) else 0
         well = text.isascii() and text.isdecimal() and len(text) <= 4 and int(text) > 0
         return int(text) if well else self._bad_count
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-import bayplan
+from bayplan import blocks
 
 Ints = NDArray[np.int64]
 Number = float | int | str
@@ -53,7 +53,7 @@ def read_headroom(resource: str, value: Number) -> tuple[int, int]:
     if "%" in str(value):
         return 0, read_share(value, what)
     try:
-        amount = bayplan.amount(resource, value)
+        amount = blocks.amount(resource, value)
     except ValueError as error:
         raise ValueError(f"{what}: {error}; or a share of the node, such as 10%") from None
     if amount < 1:

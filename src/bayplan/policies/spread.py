@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bayplan
-from bayplan import Args, Label, NodeTable, Pod, PodGroup, Reason, Snapshot, Verdict
+from bayplan import Args, Label, NodeTable, Pod, Reason, Snapshot, Verdict, blocks
+from bayplan.blocks import PodGroup
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -50,7 +51,7 @@ class Spread:
 
     def __init__(self, args: SpreadArgs) -> None:
         self._group = args.pods
-        self._by = bayplan.domain(args.by)
+        self._by = blocks.domain(args.by)
         self._most = args.max_per_domain
         self._max_skew = args.max_skew
         self._min_domains = args.min_domains
