@@ -9,7 +9,8 @@ import pytest
 from aiohttp import web
 
 from bayplan.client import channel
-from bayplan.client.errors import ApiError, ConnectError, Silent, Unreachable
+from bayplan.client.connect import from_kubeconfig
+from bayplan.client.errors import ApiError, ConnectError, NotSent, Silent, Unreachable
 from bayplan.client.rest import NODES, ApiClient
 from tests.client.serving import Script, client_of, serving, write_kubeconfig
 
@@ -156,3 +157,57 @@ async def test_a_patch_says_of_which_kind_it_is(
         content_type,
     )
     assert api.bodies == [[{"op": "remove", "path": "/x"}]]
+
+
+async def test_a_login_that_takes_too_long_means_that_nothing_was_sent(tmp_path: Path) -> None:
+    program = tmp_path / "login"
+    program.write_text("#!/bin/sh\nsleep 2\n")
+    program.chmod(0o755)
+    login = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "./login",
+        "interactiveMode": "Never",
+    }
+    api = Script([])
+    async with serving(api.handle) as server:
+        config = write_kubeconfig(tmp_path, cluster={"server": server}, user={"exec": login})
+        async with client_of(config) as client:
+            with pytest.raises(NotSent, match="logging in took longer"):
+                await client.request("POST", "/things", doing="binding", timeout_seconds=0.1)
+
+    assert api.asked == []
+
+
+async def test_a_turn_that_comes_too_late_means_that_nothing_was_sent(tmp_path: Path) -> None:
+    api = Script([])
+    async with serving(api.handle) as server:
+        config = write_kubeconfig(tmp_path, cluster={"server": server})
+        async with ApiClient(from_kubeconfig(config), qps=0.01, burst=1) as client:
+            await client.request("GET", "/first", doing="reading")
+            with pytest.raises(NotSent, match="until its turn"):
+                await client.request("GET", "/second", doing="reading", timeout_seconds=1)
+
+    assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+async def test_no_time_left_is_not_all_the_time_in_the_world(tmp_path: Path, seconds: float) -> None:
+    api = Script([])
+    async with (
+        serving(api.handle) as server,
+        client_of(write_kubeconfig(tmp_path, cluster={"server": server})) as client,
+    ):
+        with pytest.raises(NotSent):
+            await client.request("GET", "/things", doing="reading", timeout_seconds=seconds, limited=False)
+
+    assert api.asked == []
+
+
+async def test_a_token_may_end_with_a_newline(tmp_path: Path) -> None:
+    api = Script([])
+    async with serving(api.handle) as server:
+        config = write_kubeconfig(tmp_path, cluster={"server": server}, user={"token": "secret\n"})
+        async with client_of(config) as client:
+            await client.request("GET", "/things", doing="reading")
+
+    assert len(api.asked) == 1

@@ -191,3 +191,18 @@ def test_snapshots_are_taken_while_policy_threads_read_the_last_one() -> None:
             thread.join(10)
 
     assert errors == []
+
+
+def test_a_list_does_not_take_an_assumption_away() -> None:
+    """A pod that was made after the list, and is bound by now, is not in it."""
+    cache = Cache()
+    cache.put_node(make_node("a").object)
+    late = make_pod("late", uid="l")
+    cache.assume(late, "a")
+
+    cache.replace_pods([])
+
+    assert cache.snapshot().nodes.count().tolist() == [1]
+    assert cache.doubtful == {"default/late"}
+    cache.drop_pod("default/late")
+    assert cache.snapshot().nodes.count().tolist() == [0]

@@ -431,3 +431,30 @@ async def test_a_view_that_is_not_listed_says_why() -> None:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_bookmark_that_cannot_be_read_does_not_end_the_informer() -> None:
+    odd = streaming([*initial(["a"], 5), event("BOOKMARK", {"metadata": "none"})])
+
+    async with informed(odd, streaming([event("ADDED", node("b", 12))], stay=True)) as (_, copy, __):
+        await until(lambda: copy.names == {"a", "b"})
+
+
+async def test_a_bug_of_ours_shows_and_everything_is_listed_again() -> None:
+    class Broken(Copy):
+        def put(self, item: NodeObject) -> None:
+            if item.name == "b" and not self.replaced:
+                raise KeyError("a bug")
+            super().put(item)
+
+    lines = [*initial(["a"], 5), event("ADDED", node("b", 6))]
+    async with api_server(streaming(lines), streaming(initial(["a", "b"], 7), stay=True)) as (client, _):
+        copy = Broken()
+        informer = Informer(client, NODES, copy, dice=random.Random(1))
+        task = asyncio.create_task(informer.run())
+        await until(lambda: copy.names == {"a", "b"})
+
+        assert informer.lists == 2
+        assert not task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -386,3 +386,79 @@ async def test_without_the_lease_an_unknown_outcome_is_left_to_the_watch() -> No
 
     assert api.posts == ["a"]
     assert cache.assumed_count == 0
+
+
+async def test_a_cancelled_bind_may_have_landed_and_keeps_its_place() -> None:
+    pod, api = make_pod("p", uid="u"), Api()
+    cache = make_cache(pod)
+    ledger = make_ledger(api, cache)
+    api.hold.clear()
+    asking = asyncio.create_task(bind(ledger, pod, "a"))
+    await until(lambda: bool(api.posts))
+
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+    assert (ledger.unsettled_count, counts(cache)) == (1, [1, 0])
+    api.hold.set()
+    await until(lambda: not ledger.unsettled_count)
+    assert api.bound == {"u": "a"}
+
+
+async def test_what_the_last_word_needs_from_outside_is_waited_for_before_the_turn() -> None:
+    slow, quick, api = make_pod("slow", uid="s"), make_pod("quick", uid="q"), Api()
+    cache = make_cache(slow, quick)
+    answered = asyncio.Event()
+
+    async def prepare(pod: Pod, node: str) -> None:
+        if pod.name == "slow":
+            await answered.wait()
+
+    ledger = Ledger(cache, api, commit=one_of_a_kind, timeout_seconds=1, prepare=prepare)  # type: ignore[arg-type]
+    waiting = asyncio.create_task(bind(ledger, slow, "a"))
+
+    assert await bind(ledger, quick, "b") == ""
+
+    answered.set()
+    assert await waiting == ""
+
+
+@pytest.mark.parametrize(
+    ("taken", "posts"),
+    [
+        pytest.param(False, ["a", "a"], id="the place is still free: sent again"),
+        pytest.param(
+            True, ["a"], id="given to somebody else meanwhile: not sent again, and free to go elsewhere"
+        ),
+    ],
+)
+async def test_after_somebody_else_may_have_bound_the_policies_are_asked_again(
+    taken: bool, posts: list[str]
+) -> None:
+    pod, api, term = make_pod("p", uid="u"), Api(ConnectError("lost")), [1]
+    lease = Lease()
+    cache = make_cache(pod)
+
+    async def last_word(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        others = cluster.without_on({node: {pod.uid}}).nodes.row(node)["pods.requested"]
+        return ("there is one already", {}) if others else ("", {})
+
+    ledger = Ledger(
+        cache,
+        api,  # type: ignore[arg-type]
+        commit=last_word,
+        timeout_seconds=1,
+        why_not=lease.why_not,
+        term=lambda: term[0],
+    )
+    lease.problem = ""
+    assert "unknown" in await bind(ledger, pod, "a")
+    lease.problem, term[0] = "the view catches up", 2
+    if taken:
+        cache.put_pod(make_pod("other", uid="o", node="a"))
+    lease.problem = ""
+
+    await until(lambda: not ledger.unsettled_count)
+
+    assert api.posts == posts
+    assert cache.assumed_count == (0 if taken else 1)

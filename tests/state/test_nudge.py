@@ -172,3 +172,28 @@ async def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         world.waits(f"p{number}", PRICE)
 
     assert await touched_after(world, PRICE) == ["p2", "p3", "p4"]
+
+
+async def test_a_pod_that_rests_does_not_keep_another_one_waiting() -> None:
+    world = World(interval_seconds=60)
+    woken = asyncio.Event()
+
+    async def rest(seconds: float) -> None:
+        world.rests.append(seconds)
+        await woken.wait()
+
+    world.nudge._sleep = rest
+    world.waits("first", PRICE)
+    async with world.running():
+        world.nudge.changed(PRICE)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        world.waits("first", PRICE)
+        world.nudge.changed(PRICE)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert world.api.touched == ["first"], "it is left alone for a while"
+        world.waits("second", PRICE)
+        world.nudge.changed(PRICE)
+
+    assert world.api.touched == ["first", "second"]

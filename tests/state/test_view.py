@@ -1,10 +1,12 @@
 """The live view: who waits for news, for how long, and what counts as news."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from bayplan.client.errors import ApiError
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state import view as view_module
 from bayplan.state.view import LiveView
@@ -100,3 +102,54 @@ async def test_a_flood_of_pods_does_not_fill_the_memory(monkeypatch: pytest.Monk
         await view.news_for(f"uid-{number}", now(view))
 
     assert len(view._refused) == 10
+
+
+class Api:
+    """Stands in for the API server: gives pods and nodes, or says that there is none."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Any] = {}
+        self.while_reading: Callable[[], None] = lambda: None
+
+    async def pod(self, namespace: str, name: str) -> Any:
+        if name not in self.pods:
+            raise ApiError(404, "not found", doing="reading")
+        return self.pods[name]
+
+    async def node(self, name: str, **_: object) -> Any:
+        self.while_reading()
+        return make_node(name).object
+
+
+@pytest.mark.parametrize(
+    ("there", "count"),
+    [
+        pytest.param(True, 1, id="it is there: it counts"),
+        pytest.param(False, 0, id="it is gone: it counts no more"),
+    ],
+)
+async def test_a_pod_by_assumption_that_a_list_did_not_have_is_looked_for(there: bool, count: int) -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    pod = make_pod("late", uid="l")
+    view.cache.assume(pod, "n")
+    if there:
+        api.pods["late"] = make_pod("late", uid="l", node="n")
+
+    pod_store(view).replace([])
+    async with asyncio.timeout(5):
+        while view.cache.doubtful:  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0)
+
+    assert now(view).nodes.count().tolist() == [count]
+    assert view.cache.assumed_count == 0
+
+
+async def test_a_node_that_is_deleted_while_it_is_read_does_not_come_back() -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    api.while_reading = lambda: node_store(view).drop(make_node("ghost").object)
+
+    assert not await view.read(["ghost"])
+
+    assert list(now(view).nodes.names) == ["n"]

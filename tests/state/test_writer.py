@@ -39,7 +39,8 @@ class Leases:
 
     async def update(self, lease: Lease, spec: LeaseSpec) -> Lease:
         self._fail_if_silent(spec.holder_identity or "")
-        assert self.stored is not None
+        if self.stored is None:
+            raise ApiError(404, "not found", doing="writing")
         if lease.metadata["resourceVersion"] != self.stored.metadata["resourceVersion"]:
             raise ApiError(409, "changed", doing="writing")
         return self._store(lease.metadata, spec, version=int(lease.metadata["resourceVersion"]) + 1)
@@ -280,3 +281,48 @@ def test_a_lease_goes_over_the_wire_as_kubernetes_writes_it() -> None:
     lease = msgspec.json.decode(text, type=Lease)
 
     assert msgspec.json.decode(msgspec.json.encode(lease)) == msgspec.json.decode(text)
+
+
+async def test_a_lease_deleted_under_its_holder_is_waited_out_by_the_others(world: World) -> None:
+    with world.server("a").running() as a, world.server("b").running() as b:
+        await a.step()
+        await b.step()
+        world.leases.stored = None
+        await b.step()
+        assert not b.writer.holds, "the holder may not know yet"
+
+        await a.step()
+
+        assert a.writer.holds
+        assert a.writer.terms == 2
+        await b.step()
+        assert "held by a" in b.writer.problem()
+
+
+async def test_who_reads_that_another_one_holds_it_stops_at_once(world: World) -> None:
+    with world.server("a").running() as a:
+        await a.step()
+        assert a.writer.holds
+        assert world.leases.stored is not None
+        taken = msgspec.structs.replace(world.leases.stored.spec, holder_identity="somebody")
+        world.leases._store(world.leases.stored.metadata, taken, version=99)
+
+        await a.step()
+
+        assert a.writer.problem() == "another server binds: lease default/bayplan is held by somebody"
+
+
+async def test_a_view_that_fails_to_catch_up_is_tried_again(world: World) -> None:
+    server = world.server("a")
+    failures = [RuntimeError("a bug"), None]
+
+    async def caught_up(since: float) -> None:
+        if failure := failures.pop(0):
+            raise failure
+
+    server.writer._caught_up = caught_up
+    with server.running() as a:
+        await a.step()
+        await a.step()
+
+        assert a.writer.problem() == ""

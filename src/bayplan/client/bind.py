@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from bayplan.client.errors import ApiError, ConnectError
+from bayplan.client.errors import ApiError, ConnectError, NotSent
 from bayplan.client.rest import ApiClient
 
 _RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0)
@@ -84,6 +84,8 @@ async def bind_pod(
             problem: Exception = error
             # Told to come back later, it did nothing; anything else may have been half-way.
             unsure = unsure or error.status != 429
+        except NotSent as error:
+            problem = error
         except ConnectError as error:
             problem = error
             unsure = True

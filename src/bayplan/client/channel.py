@@ -1,13 +1,14 @@
 """One request on its way: what it shows of us, how long it may take, what its failure means."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import aiohttp
 
 from bayplan.client.connect import Connection
-from bayplan.client.errors import ApiError, ConnectError, Silent, Unreachable, message_of
+from bayplan.client.errors import ApiError, ConnectError, NotSent, Silent, Unreachable, message_of
 from bayplan.client.login import Access
 from bayplan.client.sockets import open_socket
 
@@ -38,10 +39,17 @@ class Channel:
         content_type: str,
         params: dict[str, str] | None,
         timeout_seconds: float,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
-        access = await self._access()
-        options = self._options(access, aiohttp.ClientTimeout(total=timeout_seconds))
+        deadline = time.monotonic() + timeout_seconds
+        access = await self._access_within(timeout_seconds, doing)
+        left = deadline - time.monotonic()
+        if left <= 0:
+            # aiohttp takes 0 for all the time in the world.
+            raise NotSent(f"{doing}: no time was left to send it")
+        options = self._options(access, aiohttp.ClientTimeout(total=left))
+        options["headers"] |= headers or {}
         if data is not None:
             options["headers"]["Content-Type"] = content_type
         if method != "GET":
@@ -52,7 +60,8 @@ class Channel:
                 content = await response.read()
         except TimeoutError as error:
             raise Unreachable(f"{doing}: no answer in {timeout_seconds:.0f} s") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            # ValueError: an address or a header that cannot be sent.
             raise _network_error(error, doing=doing) from error
         if 200 <= response.status < 300:
             return content
@@ -93,8 +102,16 @@ class Channel:
                         yield line
         except TimeoutError as error:
             raise Silent(f"{doing}: silent for {silence_seconds:.0f} s") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _network_error(error, doing=doing) from error
+
+    async def _access_within(self, seconds: float, doing: str) -> Access:
+        """What to show, in the caller's time: a bind that goes out late may go out too late."""
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                return await self._access()
+        except TimeoutError as error:
+            raise NotSent(f"{doing}: logging in took longer than {seconds:.0f} s") from error
 
     async def _access(self) -> Access:
         connection = self._connection
@@ -104,7 +121,8 @@ class Channel:
     def _options(self, access: Access, timeout: aiohttp.ClientTimeout) -> dict[str, Any]:
         headers = {"Accept": _JSON}
         if access.token:
-            headers["Authorization"] = f"Bearer {access.token}"
+            # A program, or a kubeconfig, may end it with a newline.
+            headers["Authorization"] = f"Bearer {access.token.strip()}"
         return {
             "headers": headers,
             # With the request, not with the session: a new certificate comes in a new context.

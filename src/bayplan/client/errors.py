@@ -11,6 +11,10 @@ class Unreachable(ConnectError):
     """The API server could not be reached, or gave no answer: the same may work a moment later."""
 
 
+class NotSent(Unreachable):
+    """Time ran out before anything went out: nothing can have come of it."""
+
+
 class Silent(Unreachable):
     """An answer that goes on and on has gone quiet."""
 
@@ -47,5 +51,5 @@ def message_of(content: bytes) -> str:
     try:
         status = _STATUS.decode(content)
     except msgspec.MsgspecError:
-        return content[:200].decode(errors="replace")
-    return status.message or status.reason
+        status = _Status()
+    return status.message or status.reason or content[:200].decode(errors="replace")

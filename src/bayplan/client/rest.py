@@ -1,17 +1,18 @@
 """Requests to the API server: typed answers, bounded time, reads that are tried again."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from bayplan.client.channel import Channel
 from bayplan.client.connect import Connection
-from bayplan.client.errors import ConnectError
+from bayplan.client.errors import ApiError, ConnectError, NotSent
 from bayplan.client.limiter import Limiter
 from bayplan.client.retry import Retry
 from bayplan.kube.node import NodeObject
@@ -55,6 +56,14 @@ NODES = Resource("/api/v1/nodes", msgspec.json.Decoder(NodeObject), msgspec.json
 PODS = Resource("/api/v1/pods", msgspec.json.Decoder(Pod), msgspec.json.Decoder(Page[Pod]))
 
 
+class OnRequest(Protocol):
+    """Whoever wants to know of requests."""
+
+    def __call__(self, method: str, path: str, *, began: float, seconds: float, error: str) -> None:
+        """``began`` is of `time.perf_counter`; ``error`` is empty for an answer of 2xx."""
+        ...
+
+
 class ApiClient:
     """A thin client: it sends, decodes what scheduling needs, and explains what went wrong.
 
@@ -62,8 +71,16 @@ class ApiClient:
     """
 
     def __init__(
-        self, connection: Connection, *, qps: float = 50.0, burst: int = 100, retry: Retry | None = None
+        self,
+        connection: Connection,
+        *,
+        qps: float = 50.0,
+        burst: int = 100,
+        retry: Retry | None = None,
+        on_request: OnRequest | None = None,
     ) -> None:
+        """``on_request`` is told of each request when it has ended, in the task that made it."""
+        self._on_request = on_request
         self._channel = Channel(connection)
         self._limiter = Limiter(per_second=qps, burst=burst)
         self._retry = retry or Retry()
@@ -138,19 +155,37 @@ class ApiClient:
         timeout_seconds: float = _TIMEOUT_SECONDS,
         limited: bool = True,
         content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
         if limited:
-            await self._limiter.turn()
-        return await self._channel.send(
-            method,
-            path,
-            doing=doing,
-            data=None if body is None else msgspec.json.encode(body),
-            content_type=content_type,
-            params=params,
-            timeout_seconds=timeout_seconds,
-        )
+            wait = self._limiter.reserve()
+            if wait >= timeout_seconds:
+                raise NotSent(
+                    f"{doing}: {wait:.0f} s until its turn (cluster.qps), and {timeout_seconds:.0f} s to go"
+                )
+            await asyncio.sleep(wait)
+            timeout_seconds -= wait
+        began, problem = time.perf_counter(), ""
+        try:
+            return await self._channel.send(
+                method,
+                path,
+                doing=doing,
+                data=None if body is None else msgspec.json.encode(body),
+                content_type=content_type,
+                params=params,
+                timeout_seconds=timeout_seconds,
+                headers=headers,
+            )
+        except (ApiError, ConnectError) as error:
+            problem = str(error)
+            raise
+        finally:
+            if self._on_request is not None:
+                self._on_request(
+                    method, path, began=began, seconds=time.perf_counter() - began, error=problem
+                )
 
     def lines(
         self,

@@ -69,6 +69,9 @@ async def watch(
 
 def bookmark(event: WatchEvent) -> tuple[str, bool]:
     """A bookmark's resource version, and whether it ends the initial events."""
-    metadata = _BOOKMARK.decode(event.object).metadata
+    try:
+        metadata = _BOOKMARK.decode(event.object).metadata
+    except msgspec.MsgspecError as error:
+        raise ConnectError(f"a bookmark cannot be read: {error}") from error
     ended = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
     return metadata.resource_version or "", ended

@@ -62,6 +62,8 @@ class Cache:
         self._loaded: set[int] = set()
         self._rows_moved = False
         self._dirty = False
+        self.doubtful: set[str] = set()
+        """Pods that count by assumption and were not in the last list: are they there?"""
         self.version = 0
         """Counts what changes the judgement of nodes: nodes, and pods on them; not pods that wait."""
         self._last = Snapshot(NodeTable([], Load([], [])), [])
@@ -156,6 +158,11 @@ class Cache:
             self.put_pod(assumption.taken_from(self._pods[pod.key]))
 
     @property
+    def assumed_uids(self) -> set[str]:
+        """UIDs of the pods that are on a node by assumption alone."""
+        return {assumption.uid for assumption in self._assumed.values()}
+
+    @property
     def assumed_count(self) -> int:
         """How many pods are on a node by assumption alone."""
         return len(self._assumed)
@@ -179,10 +186,17 @@ class Cache:
             self.put_node(node)
 
     def replace_pods(self, pods: Iterable[Pod]) -> None:
-        """Exactly these pods are there: what is not among them was deleted unseen."""
+        """Exactly these pods are there: what is not among them was deleted unseen.
+
+        Except for those that are assumed: one may have been made after the list was, and be bound by now.
+        They are in `doubtful` until somebody has looked.
+        """
         fresh = {pod.key: pod for pod in pods}
-        for key in [key for key in self._pods if key not in fresh]:
-            self.drop_pod(key)
+        missing = [key for key in self._pods if key not in fresh]
+        self.doubtful = {key for key in missing if key in self._assumed}
+        for key in missing:
+            if key not in self.doubtful:
+                self.drop_pod(key)
         for pod in fresh.values():
             self.put_pod(pod)
 
@@ -202,7 +216,12 @@ class Cache:
         orphans = (pod for pods in self._on_unknown.values() for pod in pods.values())
         elsewhere = [*self._waiting.values(), *orphans]
         rows = dict(self._rows) if self._rows_moved or self._changed else self._last.rows
-        self._last = Snapshot(table, lambda: [p for there in load.pods for p in there] + elsewhere, rows=rows)
+        self._last = Snapshot(
+            table,
+            lambda: [p for there in load.pods for p in there] + elsewhere,
+            rows=rows,
+            elsewhere=elsewhere,
+        )
         self._changed.clear()
         self._loaded.clear()
         self._rows_moved = self._dirty = False

@@ -110,6 +110,14 @@ class Informer(Generic[T]):
                     continue
                 pause = self._backoff()
                 log.warning("%s; trying again in %.1f s", error, pause)
+            except Exception as error:
+                # Whatever it is, a copy that nobody keeps up to date must not look alive.
+                problem = f"{type(error).__name__}: {error}"
+                pause = self._backoff()
+                self._version = ""
+                log.exception(
+                    "watching %s: this is a bug in Bayplan; listing again in %.1f s", self._path, pause
+                )
             self._pulse.broke(problem)
             await asyncio.sleep(pause)
 

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 Commit = Callable[[Pod, str, Snapshot], Awaitable[tuple[str, Mapping[str, str]]]]
 """Why the pod may not be bound to the node after all, in that cluster, or what to write on it."""
+Prepare = Callable[[Pod, str], Awaitable[object]]
+"""Waits for what the last word needs from outside, before it is that pod's turn."""
 
 _ROLL_FORWARD_SECONDS = (0.5, 10.0)
 _READ_SECONDS = 2.0
@@ -42,16 +44,21 @@ class Ledger:
         timeout_seconds: float,
         why_not: Callable[[], str] = lambda: "",
         on_freed: Callable[[], None] = lambda: None,
+        prepare: Prepare | None = None,
+        term: Callable[[], int] = lambda: 0,
     ) -> None:
         """``why_not`` says why we may not bind at this moment; ``""`` when we may.
 
-        ``on_freed`` is called when a place is free again that was kept for a bind.
+        ``on_freed`` is called when a place is free again that was kept for a bind. ``term`` is another number
+        when somebody else may have bound in between.
         """
         self._cache = cache
         self._client = client
         self._commit = commit
         self._why_not = why_not
         self._on_freed = on_freed
+        self._prepare = prepare
+        self._term = term
         self._committing = asyncio.Lock()
         self._timeout_seconds = timeout_seconds
         # A lock is here for as long as somebody holds it or waits for it.
@@ -101,8 +108,12 @@ class Ledger:
         except BindUnknown:
             self._roll_forward(pod, node)
             raise
-        except BaseException:
+        except BindRefused:
             self._free(pod)
+            raise
+        except BaseException:
+            # Cancelled, perhaps: what was sent may land all the same.
+            self._roll_forward(pod, node)
             raise
         return None
 
@@ -120,6 +131,8 @@ class Ledger:
             self._cache.assume(pod, node)
             return
         known = self._cache.pod(pod.key) is not None
+        if self._prepare is not None:
+            await self._prepare(pod, node)
         async with self._committing:
             refusal, annotations = await self._commit(pod, node, self._cache.snapshot())
             if refusal:
@@ -161,30 +174,46 @@ class Ledger:
             raise BindRefused(_another(pod, uid))
         return pod
 
+    async def _given_away(self, pod: Pod, node: str) -> str:
+        """Why the pod may not be on the node that it was meant for; ``""`` where it still may."""
+        if self._commit is None:
+            return ""
+        async with self._committing:
+            refusal, _ = await self._commit(pod, node, self._cache.snapshot())
+        return refusal
+
     def _roll_forward(self, pod: Pod, node: str) -> None:
         if pod.uid in self._unsettled:
             return
         self._unsettled[pod.uid] = node
-        task = asyncio.create_task(self._until_settled(pod, node))
+        task = asyncio.create_task(self._until_settled(pod, node, self._term()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _until_settled(self, pod: Pod, node: str) -> None:
+    async def _until_settled(self, pod: Pod, node: str, term: int) -> None:
         pause, longest = _ROLL_FORWARD_SECONDS
+        about = {"pod": pod.key, "node": node}
         while True:
             await asyncio.sleep(pause)
             pause = min(longest, pause * 2)
             if not self._cache.assumes(pod):
                 # The watch has seen it bound, or gone.
                 break
+            if self._term() != term and not self._why_not():
+                # Somebody else may have given the place away meanwhile: the policies are asked again.
+                term = self._term()
+                if refusal := await self._given_away(pod, node):
+                    log.warning("pod %s is not bound to %s any more: %s", pod.key, node, refusal, extra=about)
+                    self._free(pod)
+                    break
             try:
                 await self._send(pod, node, unsure=True)
-                log.info("pod %s is bound to %s after all", pod.key, node)
+                log.info("pod %s is bound to %s after all", pod.key, node, extra=about)
                 break
             except BindUnknown as error:
-                log.warning("%s", error)
+                log.warning("%s", error, extra=about)
             except BindRefused as error:
-                log.info("pod %s was not bound to %s: %s", pod.key, node, error)
+                log.info("pod %s was not bound to %s: %s", pod.key, node, error, extra=about)
                 self._free(pod)
                 break
         self._unsettled.pop(pod.uid, None)

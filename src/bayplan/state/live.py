@@ -9,7 +9,7 @@ from functools import partial
 from bayplan.client.lease import LeaseApi
 from bayplan.client.rest import ApiClient
 from bayplan.snapshot.units import Units
-from bayplan.state.ledger import Commit, Ledger
+from bayplan.state.ledger import Commit, Ledger, Prepare
 from bayplan.state.nudge import PODS, Nudge, NudgeOptions
 from bayplan.state.verify import Verification, caught_up, unaccounted, verify
 from bayplan.state.view import LiveView, list_cluster
@@ -26,6 +26,7 @@ class LiveCluster:
         client: ApiClient,
         *,
         commit: Commit | None,
+        prepare: Prepare | None = None,
         managed: Callable[[], Collection[Units]],
         lease: LeaseOptions | None = None,
         nudge: NudgeOptions | None = None,
@@ -37,6 +38,7 @@ class LiveCluster:
         Without a ``lease`` we are the only one that binds.
         """
         self._managed = managed
+        self._verifying: asyncio.Task[Verification] | None = None
         self._fresh = partial(list_cluster, client)
         self.view = LiveView(client, max_age_seconds=max_age_seconds, on_news=self._news)
         self.nudge = Nudge(client, self.view.cache, nudge) if nudge else None
@@ -53,6 +55,8 @@ class LiveCluster:
             timeout_seconds=bind_seconds,
             why_not=self.why_not_bind,
             on_freed=partial(self.changed, PODS),
+            prepare=prepare,
+            term=lambda: self.writer.terms if self.writer is not None else 0,
         )
 
     async def run(self) -> None:
@@ -86,7 +90,18 @@ class LiveCluster:
 
     async def verify(self) -> Verification:
         """Compare the view with a fresh list."""
-        return await verify(lambda: self.view.current, self._fresh, managed=self._managed())
+        # Three full lists at the most, however many ask at once.
+        if self._verifying is None or self._verifying.done():
+            self._verifying = asyncio.create_task(self._verify())
+        return await asyncio.shield(self._verifying)
+
+    async def _verify(self) -> Verification:
+        return await verify(
+            lambda: self.view.current,
+            self._fresh,
+            managed=self._managed(),
+            assumed=lambda: self.view.cache.assumed_uids,
+        )
 
     def changed(self, topic: str) -> None:
         """Something changed that kube-scheduler does not see: whoever waits for it is touched."""

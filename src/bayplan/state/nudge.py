@@ -77,10 +77,10 @@ class Nudge:
 
     def refused(self, pod: Pod, topics: Collection[str]) -> None:
         """The pod was refused on every node; ``topics`` may change that, anything where there are none."""
-        known = self._waiting.pop(pod.uid, None)
-        nudged_at = known.nudged_at if known else float("-inf")
+        waiting = self._waiting.pop(pod.uid, None) or _Waiting(pod.key, pod.uid, topics, 0.0)
+        waiting.topics, waiting.refused_at = topics, self._clock()
         # Put last: the first to be dropped is the one that was refused longest ago.
-        self._waiting[pod.uid] = _Waiting(pod.key, pod.uid, topics, self._clock(), nudged_at)
+        self._waiting[pod.uid] = waiting
         if len(self._waiting) > _WAITING_LIMIT:
             del self._waiting[next(iter(self._waiting))]
 
@@ -109,10 +109,19 @@ class Nudge:
                 waiting = min(self._due.values(), key=lambda w: w.nudged_at)
                 rest = waiting.nudged_at + self._interval_seconds - self._clock()
                 if rest > 0:
-                    await self._sleep(rest)
+                    await self._rest(rest)
                     continue
                 del self._due[waiting.uid]
                 await self._nudge(waiting)
+
+    async def _rest(self, seconds: float) -> None:
+        """Until the next one is due, or another one is."""
+        resting = asyncio.ensure_future(self._sleep(seconds))
+        waking = asyncio.ensure_future(self._wake.wait())
+        await asyncio.wait((resting, waking), return_when=asyncio.FIRST_COMPLETED)
+        for task in (resting, waking):
+            task.cancel()
+        self._wake.clear()
 
     def _touch(self, waiting: Iterable[_Waiting]) -> None:
         self._due.update((w.uid, w) for w in waiting)

@@ -38,12 +38,13 @@ async def verify(
     fresh: Callable[[], Awaitable[Snapshot]],
     *,
     managed: Collection[Units] = (),
+    assumed: Callable[[], Collection[str]] = tuple,
     pause_seconds: float = _PAUSE_SECONDS,
 ) -> Verification:
     """Compare the view with a fresh list until they agree, a few times at most.
 
     The cluster changes while it is listed, so a difference counts only if it is there each time.
-    ``managed`` are the resources that our policies hand out.
+    ``managed`` are the resources that policies hand out, ``assumed`` the pods that are being bound, by UID.
     """
     start = time.perf_counter()
     lasting: set[str] | None = None
@@ -54,7 +55,8 @@ async def verify(
         truth = await fresh()
         view = current()
         nodes, pods = len(truth.nodes), len(truth.pods)
-        found = set(differences(view, truth)) if view is not None else {"nothing is listed yet"}
+        known = {"nothing is listed yet"} if view is None else differences(view, truth, assumed=assumed())
+        found = set(known)
         lasting = found if lasting is None else lasting & found
         if not lasting:
             break
@@ -67,7 +69,7 @@ async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *,
     """Return when everything that was bound before ``since`` (of the monotonic clock) is in view."""
     while await view.listed() < since:
         try:
-            found = await verify(lambda: view.current, fresh)
+            found = await verify(lambda: view.current, fresh, assumed=lambda: view.cache.assumed_uids)
         except (ApiError, ConnectError) as error:
             log.warning("cannot see yet whether the view is up to date: %s", error)
         else:
@@ -107,17 +109,22 @@ def _owed(pod: Pod, managed: Collection[Units]) -> bool:
     return any(units.need(pod) and not units.given_to(pod) for units in managed)
 
 
-def differences(view: Snapshot, truth: Snapshot) -> list[str]:
-    """What the view has wrong: nodes, pods, where pods are, and what they hold."""
+def differences(view: Snapshot, truth: Snapshot, *, assumed: Collection[str] = ()) -> list[str]:
+    """What the view has wrong: nodes, pods, where pods are, and what they hold.
+
+    Pods with an ``assumed`` UID are on a node in view because we are binding them there: no list knows yet.
+    """
     found = []
     ours, theirs = set(view.rows), set(truth.rows)
     found += [f"node {name} is gone and still in view" for name in sorted(ours - theirs)]
     found += [f"node {name} is there and not in view" for name in sorted(theirs - ours)]
     here = {pod.uid: (pod.key, pod.node_name, pod.annotations.get(ALLOCATION, "")) for pod in view.pods}
     there = {pod.uid: (pod.key, pod.node_name, pod.annotations.get(ALLOCATION, "")) for pod in truth.pods}
-    found += [f"pod {here[uid][0]} is gone and still in view" for uid in here.keys() - there.keys()]
+    found += [
+        f"pod {here[uid][0]} is gone and still in view" for uid in here.keys() - there.keys() - set(assumed)
+    ]
     found += [f"pod {there[uid][0]} is there and not in view" for uid in there.keys() - here.keys()]
-    for uid in here.keys() & there.keys():
+    for uid in (here.keys() & there.keys()) - set(assumed):
         key, node, held = here[uid]
         _, true_node, truly_held = there[uid]
         if node != true_node:

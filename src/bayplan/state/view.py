@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 _READ_SECONDS = 1.0
 _READ_AT_ONCE = 16
 _READ_AGAIN_SECONDS = 5.0
+_LOOK_AGAIN_SECONDS = (0.5, 10.0)
 # How long a total refusal waits for news: once, in all, and as a share of the time that passes.
 _PATIENCE_SECONDS = 0.05
 _PATIENCE_LIMIT_SECONDS = 0.5
@@ -102,10 +103,14 @@ class LiveView:
         self._max_age_seconds = max_age_seconds
         self._cache = Cache()
         self._news = asyncio.Event()
-        self._nodes = Informer(client, NODES, _NodeStore(self._cache, self._tell))
+        self._nodes = Informer(client, NODES, _NodeStore(self._cache, self._tell, self._node_dropped))
         # What we bound before a restart must be in the first list: a server that lags would hide it.
-        self._pods = Informer(client, PODS, _PodStore(self._cache, self._tell), consistent=True)
+        self._pods = Informer(
+            client, PODS, _PodStore(self._cache, self._tell, self._listed_pods), consistent=True
+        )
         self._looked_for: dict[str, float] = {}
+        self._dropped: dict[str, float] = {}
+        self._looking: set[asyncio.Task[None]] = set()
         self._versions: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
         self._refused: dict[str, int] = {}
         self._patience_seconds = _PATIENCE_LIMIT_SECONDS
@@ -204,20 +209,59 @@ class LiveView:
         return self._patience_seconds > 0
 
     async def _read_node(self, name: str) -> bool:
+        start = time.monotonic()
         try:
-            self._cache.put_node(await self._client.node(name, timeout_seconds=_READ_SECONDS))
+            found = await self._client.node(name, timeout_seconds=_READ_SECONDS)
         except (ApiError, ConnectError) as error:
-            log.info("node %s is not in view, and cannot be read: %s", name, error)
+            log.info("node %s is not in view, and cannot be read: %s", name, error, extra={"node": name})
             return False
+        if self._dropped.get(name, 0.0) >= start:
+            # Deleted while it was being read: it must not come back.
+            return False
+        self._cache.put_node(found)
         return True
+
+    async def _look_for(self, key: str) -> None:
+        """Is a pod there that we count by assumption, and that a list did not have?"""
+        namespace, _, name = key.partition("/")
+        pause, longest = _LOOK_AGAIN_SECONDS
+        while key in self._cache.doubtful:
+            try:
+                pod = await self._client.pod(namespace, name)
+            except ApiError as error:
+                if error.status == 404:
+                    self._cache.doubtful.discard(key)
+                    self._cache.drop_pod(key)
+                    return
+                log.warning("%s", error)
+            except ConnectError as error:
+                log.warning("%s", error)
+            else:
+                self._cache.doubtful.discard(key)
+                self._cache.put_pod(pod)
+                return
+            await asyncio.sleep(pause)
+            pause = min(longest, pause * 2)
+
+    def _listed_pods(self) -> None:
+        for key in self._cache.doubtful:
+            task = asyncio.get_running_loop().create_task(self._look_for(key))
+            self._looking.add(task)
+            task.add_done_callback(self._looking.discard)
+
+    def _node_dropped(self, name: str) -> None:
+        now = time.monotonic()
+        self._dropped = {n: at for n, at in self._dropped.items() if now - at < 2 * _READ_SECONDS}
+        self._dropped[name] = now
 
 
 class _NodeStore:
     """Nodes, as the informer of nodes wants to keep them."""
 
-    def __init__(self, cache: Cache, tell: Callable[[], None]) -> None:
+    def __init__(self, cache: Cache, tell: Callable[[], None], dropped: Callable[[str], None]) -> None:
         self._cache = cache
         self._tell = tell
+        self._dropped = dropped
 
     def replace(self, nodes: Iterable[NodeObject]) -> None:
         """Exactly these nodes are there."""
@@ -232,19 +276,22 @@ class _NodeStore:
     def drop(self, node: NodeObject) -> None:
         """A node is gone."""
         self._cache.drop_node(node.name)
+        self._dropped(node.name)
         self._tell()
 
 
 class _PodStore:
     """Pods, as the informer of pods wants to keep them."""
 
-    def __init__(self, cache: Cache, tell: Callable[[], None]) -> None:
+    def __init__(self, cache: Cache, tell: Callable[[], None], listed: Callable[[], None]) -> None:
         self._cache = cache
         self._tell = tell
+        self._listed = listed
 
     def replace(self, pods: Iterable[Pod]) -> None:
         """Exactly these pods are there."""
         self._cache.replace_pods(pods)
+        self._listed()
         self._tell()
 
     def put(self, pod: Pod) -> None:

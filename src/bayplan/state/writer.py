@@ -137,8 +137,14 @@ class Writer:
         except ApiError as error:
             if error.status != 404:
                 raise
-            await self._write(None)
+            self._held_until = float("-inf")
+            if self._theirs is None or self._theirs.left(self._clock()) <= 0:
+                await self._write(None)
+            # Else somebody has deleted it under a holder, who may not know yet.
             return
+        if lease.holder != self.identity:
+            # Whatever we believed: the API server knows better.
+            self._held_until = float("-inf")
         if lease.holder in ("", self.identity) or self._run_out(lease):
             await self._write(lease)
 
@@ -167,7 +173,8 @@ class Writer:
         try:
             fresh = await (self._api.create(spec) if lease is None else self._api.update(lease, spec))
         except ApiError as error:
-            if error.status != 409:
+            # Somebody was faster, or has deleted it: read it again.
+            if error.status not in (404, 409):
                 raise
             self._mine = None
             return False
@@ -186,8 +193,15 @@ class Writer:
         self._catching_up = asyncio.create_task(self._catch_up(self.terms, self._clock()))
 
     async def _catch_up(self, term: int, since: float) -> None:
-        await self._caught_up(since)
-        self._ready_term = term
+        while True:
+            try:
+                await self._caught_up(since)
+            except Exception:
+                log.exception("cannot see whether the view is up to date; looking again")
+                await self._sleep(self._duration_seconds / _RENEWALS)
+            else:
+                self._ready_term = term
+                return
 
     @property
     def _title(self) -> str:
