@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big bench-policies controlplane prometheus format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal controlplane prometheus chromium pictures format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -29,7 +29,7 @@ layers: $(READY)  ## who may import whom
 unit: $(READY)  ## everything that needs no control plane
 	$(BIN)/python -m pytest -m "not e2e"
 
-e2e: $(READY) controlplane prometheus  ## against a real etcd, kube-apiserver and kube-scheduler
+e2e: $(READY) controlplane prometheus chromium  ## against a real etcd, kube-apiserver and kube-scheduler
 	$(BIN)/python -m pytest -m "e2e and not big and not chaos"
 
 chaos: $(READY) controlplane  ## the fault tests, six times over, or CHAOS=n (a quarter of an hour; not part of test)
@@ -41,11 +41,20 @@ big: $(READY) controlplane  ## 5,000 nodes, 50,000 and 150,000 pods: time and me
 bench-policies: $(READY)  ## how long each built-in policy takes over 5,000 nodes (a minute; not part of test)
 	$(BIN)/python -m bench.policies
 
+bench-journal: $(READY)  ## what writing decisions down costs, at 5,000 nodes (seconds; not part of test)
+	$(BIN)/python -m bench.journal
+
 controlplane: $(READY)  ## build them once (minutes), or say why not
 	@$(BIN)/python -m tests.controlplane.binaries || test -z "$$CI"
 
 prometheus: $(READY)  ## unpack Debian's package once (no root, no service), or say why not
 	@$(BIN)/python -m tests.e2e.prometheus_binary || test -z "$$CI"
+
+chromium: $(READY)  ## install Debian's package once (root and apt), or say why not
+	@$(BIN)/python -m tests.e2e.chromium_binary || test -z "$$CI"
+
+pictures: $(READY) chromium  ## the pictures of the page for the README: runs the demo and photographs it
+	$(BIN)/python -m tests.e2e.pictures
 
 format: $(READY)  ## put the code into shape
 	$(BIN)/ruff check --fix .
@@ -58,5 +67,5 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Bayplan needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian, apt-get install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cel,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cel,dev,otel]'
 	@touch $@

@@ -1,5 +1,6 @@
 """Policies of expressions: they filter, prefer, score and protect like any other."""
 
+import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from bayplan.authoring.cel import evaluate
 from bayplan.authoring.expression import Expression, ExpressionError, from_expressions
+from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question
 from bayplan.engine.preempt import Candidate, choose_candidates
@@ -269,3 +271,36 @@ def test_answers_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> No
 
     kept = rule.hooks[0].function.evaluator._known  # type: ignore[attr-defined]
     assert sum(map(len, kept.values())) <= 10 + 3
+
+
+def test_what_was_asked_in_vain_is_not_kept_without_end_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluate, "MEMORY_LIMIT", 10)
+    rule = written(filter="int(pod.metadata.name) == 1")
+
+    for number in range(50):
+        with pytest.raises(PolicyError, match="cannot convert string to int"):
+            run_policy(rule, make_pod(f"p-{number}"), CLUSTER)
+
+    assert len(rule.hooks[0].function.evaluator._known) <= 10 + 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param("pod.metadata.annotations['a'] == node.metadata.name", id="large pods"),
+        pytest.param("int(pod.metadata.annotations['a']) == 1", id="large pods, in vain"),
+        pytest.param("node.metadata.annotations[?'a'].orValue('') == pod.metadata.name", id="large nodes"),
+    ],
+)
+def test_large_texts_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, expression: str) -> None:
+    monkeypatch.setattr(evaluate, "MEMORY_BYTES", 100_000)
+    rule = written(filter=expression)
+
+    for number in range(50):
+        notes = {"a": f"{number}" + "x" * 20_000}
+        cluster = make_cluster([make_node("n", annotations=notes)])
+        with contextlib.suppress(PolicyError):
+            run_policy(rule, make_pod(f"p-{number}", annotations=notes), cluster)
+
+    known = rule.hooks[0].function.evaluator._known  # type: ignore[attr-defined]
+    assert sum(len(text) + sum(map(len, answers)) for text, answers in known.items()) <= 100_000 + 41_000

@@ -211,3 +211,21 @@ def test_a_quantity_in_a_manifest_written_by_hand_is_a_text() -> None:
     assert Parts("node", frozenset({("status", "allocatable", "cpu")})).text(node) == (
         '{"status":{"allocatable":{"cpu":"4"}}}'
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[1].all(node, .node.metadata.name == 'a')", id="all"),
+        pytest.param("['a'].map(pod, pod + pod) == []", id="map"),
+        pytest.param("[1].exists(x, [2].exists(column, .column['cpu.free'] > 0))", id="inside of another"),
+        pytest.param("node.metadata.labels[?'a'].optMap(node, node == 'b').orValue(true)", id="optMap"),
+        pytest.param("node.metadata.?labels.optFlatMap(pod, pod[?'a']).orValue('') == ''", id="optFlatMap"),
+        pytest.param("[1].all(victim, victim == 1)", id="one that is not there"),
+    ],
+)
+def test_a_variable_of_a_macro_must_not_hide_one_of_ours(text: str) -> None:
+    """``.node`` would still mean the node, and what it reads would be missed."""
+    name = next(name for name in ("victim", "column", "node", "pod") if f"({name}, " in text)
+
+    assert f"{name!r} is a variable already; call the one of this macro otherwise" in refusal(text)

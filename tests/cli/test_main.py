@@ -17,7 +17,7 @@ from bayplan.cli.main import commands
 from bayplan.demo.caller import Placement
 from bayplan.testing import make_cluster, make_node, make_pod
 
-COMMANDS = ["demo", "init", "check", "serve", "columns"]
+COMMANDS = ["demo", "init", "check", "serve", "why", "columns"]
 BAYPLAN = Path(sys.executable).parent / "bayplan"
 
 
@@ -399,7 +399,7 @@ def test_the_demo_quotes_what_a_shell_would_expand(capsys: pytest.CaptureFixture
 def test_digits_in_names_are_not_coloured(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = make_cluster([make_node("node-1")])
     stage = showroom._Stage(Console(width=200, force_terminal=True, color_system="standard"), 1)
-    stage.started("http://127.0.0.1:8888", cluster)
+    stage.started("http://127.0.0.1:8888", cluster, page_url="http://127.0.0.1:8890/")
     pod = make_pod("web-1", labels={"app": "web"})
     stage.placed(Placement(pod, "", 1, 0, 0, Counter({"no free GPU 0": 1})))
     stage.finished(cluster, "", serving=False)

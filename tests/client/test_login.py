@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,12 @@ def data(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
-def credential(token: str, *, expires_in: timedelta | None = None) -> str:
+def credential(token: str, *, expires_in: timedelta | None = None, expires: datetime | None = None) -> str:
     status: dict[str, str] = {"token": token}
     if expires_in is not None:
-        status["expirationTimestamp"] = (datetime.now(UTC) + expires_in).strftime("%Y-%m-%dT%H:%M:%SZ")
+        expires = datetime.now(UTC) + expires_in
+    if expires is not None:
+        status["expirationTimestamp"] = expires.strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"echo '{json.dumps({'kind': 'ExecCredential', 'status': status})}'"
 
 
@@ -46,7 +49,8 @@ def runs(folder: Path) -> int:
     [
         pytest.param(None, 1, id="a token for ever"),
         pytest.param(timedelta(hours=1), 1, id="a token that lasts"),
-        pytest.param(timedelta(seconds=10), 3, id="a token that is about to expire"),
+        pytest.param(timedelta(seconds=50), 1, id="a token that lasts less than a minute"),
+        pytest.param(timedelta(seconds=-10), 3, id="a token that has expired already"),
     ],
 )
 def test_the_program_is_run_as_often_as_needed(
@@ -56,6 +60,31 @@ def test_the_program_is_run_as_often_as_needed(
 
     assert [connection.access().token for _ in range(3)] == ["secret"] * 3
     assert runs(tmp_path) == expected_runs
+
+
+@pytest.mark.parametrize(
+    ("lasts", "good_for"),
+    [
+        pytest.param(timedelta(hours=1), timedelta(minutes=59), id="a minute before it expires"),
+        pytest.param(timedelta(seconds=45), timedelta(seconds=30), id="after two thirds of a short life"),
+    ],
+)
+def test_a_token_is_fetched_anew_a_little_before_it_expires(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lasts: timedelta, good_for: timedelta
+) -> None:
+    # Whole seconds, as the program writes them.
+    now = float(int(time.time()))
+    monkeypatch.setattr(time, "time", lambda: now)
+    expires = datetime.fromtimestamp(now, UTC) + lasts
+    login = from_kubeconfig(write_kubeconfig(tmp_path, credential("secret", expires=expires)))
+    login.access()
+
+    now += good_for.total_seconds() - 1
+    login.access()
+    assert runs(tmp_path) == 1
+    now += 2
+    login.access()
+    assert runs(tmp_path) == 2
 
 
 def test_the_program_gets_its_arguments_variables_and_what_kubectl_tells_it(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ async def test_a_certificate_that_expires_is_replaced_on_a_new_connection(
     tmp_path: Path, ca: Authority
 ) -> None:
     caller, program = Caller(), Program(tmp_path)
-    program.gives(ca.issue("first", client=True), expires_in=timedelta(seconds=10))
+    program.gives(ca.issue("first", client=True), expires_in=timedelta(0))
     async with (
         serving(caller.handle, tls=asking(ca)) as server,
         client_of(kubeconfig(tmp_path, server, ca)) as client,
@@ -119,7 +119,7 @@ async def test_a_certificate_that_is_not_accepted_any_more_is_replaced(tmp_path:
 
 async def test_the_same_certificate_again_keeps_the_connection(tmp_path: Path, ca: Authority) -> None:
     caller, program = Caller(), Program(tmp_path)
-    program.gives(ca.issue("first", client=True), expires_in=timedelta(seconds=10))
+    program.gives(ca.issue("first", client=True), expires_in=timedelta(0))
     async with (
         serving(caller.handle, tls=asking(ca)) as server,
         client_of(kubeconfig(tmp_path, server, ca)) as client,

@@ -4,16 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from bayplan.authoring.editions import anew
 from bayplan.config.columns import describe_columns
 from bayplan.config.flags import Flags, load_all
 from bayplan.config.load import ConfigError
-from bayplan.config.sources import told
+from bayplan.config.told import told
 from bayplan.runtimes.extender.check import check
 from bayplan.snapshot.describe import ColumnInfo
 from bayplan.state.sources.asker import Asked
+from bayplan.state.sources.book import Sources
+from bayplan.state.sources.http import SourceHttp
 from bayplan.state.sources.poller import Polled
 from bayplan.testing import make_pod
+from tests.client.serving import serving
 
 HEAD = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n"
 READS_LOAD = "policies:\n- use: Load\n  args:\n    columns:\n    - source: load\n"
@@ -109,6 +114,47 @@ def test_a_service_is_told_who_the_pod_is_and_nothing_of_its_containers() -> Non
     }
 
 
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sent"),
+    [
+        pytest.param([], set(), id="none, where none is named"),
+        pytest.param(["team"], {"team"}, id="by name"),
+        pytest.param(["example.com/*"], {"example.com/tier", "example.com/cost"}, id="by pattern"),
+        pytest.param(
+            ["*"], {"team", "example.com/tier", "example.com/cost"}, id="by any name, but for the whole pod"
+        ),
+        pytest.param([APPLIED], {APPLIED}, id="the whole pod by its full name"),
+        pytest.param(["Team"], set(), id="letters in another case"),
+    ],
+)
+def test_a_service_is_told_the_annotations_that_are_named(wanted: list[str], sent: set[str]) -> None:
+    """kubectl writes the whole pod into an annotation, with what its containers are told."""
+    keys = ("team", "example.com/tier", "example.com/cost", APPLIED)
+
+    assert set(told(make_pod(annotations=dict.fromkeys(keys, "x")), wanted)["annotations"]) == sent
+
+
+async def test_what_a_service_gets_is_what_its_entry_says(tmp_path: Path) -> None:
+    got: list[Any] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        got.append(await request.json())
+        return web.json_response({"a": 1})
+
+    async with serving(answer) as url:
+        entry = f"sources:\n- name: svc\n  per: pod\n  annotations: ['x/*']\n  http: {{url: '{url}'}}\n"
+        found = declared(tmp_path, entry)["svc"]
+        http = SourceHttp(found.access)
+        pod = make_pod("p", annotations={"x/a": "1", "secret": "2"})
+        assert await found.source.fetch(http, pod, ["a"]) == {"a": 1}
+        await http.close()
+
+    assert got[0]["pod"]["annotations"] == {"x/a": "1"}
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -191,6 +237,11 @@ def test_a_service_is_told_who_the_pod_is_and_nothing_of_its_containers() -> Non
             "sources:\n- name: x\n  file: {path: a}\n  fallback: {a: 1}\n",
             "sources[0].fallback: is for `per: pod`",
             id="a fallback for nobody",
+        ),
+        pytest.param(
+            "sources:\n- name: x\n  http: {url: 'http://x'}\n  annotations: [team]\n",
+            "bayplan.yaml:6: sources[0].annotations: is for `per: pod`: nobody else is told of a pod",
+            id="annotations for nobody",
         ),
         pytest.param(
             "sources:\n- name: x\n  per: pod\n  http: {url: 'http://x', timeout: 10s}\n",
@@ -282,3 +333,73 @@ def test_check_runs_every_hook_with_values_of_its_sources(tmp_path: Path) -> Non
     (tmp_path / "snapshot.json").write_text(SNAPSHOT)
 
     assert check([], flags(tmp_path, USAGE, snapshot=tmp_path / "snapshot.json")).problems == []
+
+
+PROMETHEUS = "sources:\n- name: load\n  prometheus: {url: 'http://p', query: up}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        pytest.param(PROMETHEUS, True, id="nothing"),
+        pytest.param(PROMETHEUS + "  interval: 10s\n  maxAge: 20s\n", True, id="how often it is asked"),
+        pytest.param(PROMETHEUS.replace("up", "down"), False, id="another query"),
+        pytest.param(PROMETHEUS.replace("up", "up, match: name"), False, id="another name of the node"),
+        pytest.param(PROMETHEUS.replace("//p", "//q"), False, id="another server"),
+        pytest.param("sources:\n- {name: load, file: {path: x}}\n", False, id="another kind"),
+    ],
+)
+def test_values_outlive_a_reload_where_the_source_means_the_same(
+    tmp_path: Path, text: str, same: bool
+) -> None:
+    before, after = declared(tmp_path, PROMETHEUS)["load"], declared(tmp_path, text)["load"]
+
+    assert (before.source.definition == after.source.definition) is same
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        pytest.param(OWN, True, id="the file as it was"),
+        pytest.param(OWN.replace("1.5", "2.5"), False, id="another function"),
+        pytest.param(OWN + "\nCURRENCY = 'EUR'\n", False, id="something beside it, which it may use"),
+    ],
+)
+def test_values_of_a_function_outlive_a_reload_where_its_file_is_the_same(
+    tmp_path: Path, changed: str, same: bool
+) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    before = declared(tmp_path, "policies:\n- use: own.py\n")["prices"]
+    (tmp_path / "own.py").write_text(changed)
+    after = declared(tmp_path, "policies:\n- use: own.py\n")["prices"]
+
+    assert (before.source.definition == after.source.definition) is same
+
+
+def test_values_of_a_function_do_not_outlive_a_change_of_what_it_imports(tmp_path: Path) -> None:
+    definitions = []
+    for unit in ("1", "1", "100"):
+        (tmp_path / "own.py").write_text(OWN.replace("import bayplan\n", "import bayplan\nimport scale\n", 1))
+        (tmp_path / "scale.py").write_text(f"UNIT = {unit}\n")
+        with anew():
+            definitions.append(declared(tmp_path, "policies:\n- use: own.py\n")["prices"].source.definition)
+
+    first, same, other = definitions
+    assert first is not None
+    assert first == same
+    assert first != other
+
+
+async def test_a_source_that_means_something_else_begins_without_values(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("n: 1\n")
+    text = "sources:\n- {name: load, file: {path: a.yaml}}\n"
+    old = Sources([declared(tmp_path, text)["load"]])
+    await old.polled["load"].ask()
+    same = Sources([declared(tmp_path, text)["load"]])
+    other = Sources([declared(tmp_path, text.replace("a.yaml", "b.yaml"))["load"]])
+
+    same.take_over(old)
+    other.take_over(old)
+
+    assert same.polled["load"].reading.fields == {"": {"n": 1}}
+    assert (other.polled["load"].reading.fields, other.polled["load"].answered) == ({}, False)

@@ -155,6 +155,7 @@ async def serving(folder: Path, policies: list[str], cluster: Cluster | None) ->
         "kind": "BayplanConfiguration",
         "policies": [{"use": f"{name}.py"} if name in files else shared for name in policies],
         "extender": {"listen": "127.0.0.1:0", "opsListen": "127.0.0.1:0"},
+        "page": {"listen": "off"},
     }
     if cluster:
         (folder / "cluster.json").write_text(cluster.snapshot())

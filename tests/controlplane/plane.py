@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import http.client
 import itertools
+import os
 import secrets
+import signal
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -28,6 +31,23 @@ from tests.controlplane.waiting import wait_until
 READY_SECONDS = 120.0
 
 ISSUER = "https://kubernetes.default.svc"
+
+
+@dataclass(frozen=True)
+class OtherApiServer:
+    """A second kube-apiserver on the same etcd, with the same certificates and tokens."""
+
+    server: str
+    child: Child
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It does nothing inside the block; its sockets stay open, and take in what is sent."""
+        os.kill(self.child.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.child.pid, signal.SIGCONT)
 
 
 class ControlPlane:
@@ -77,9 +97,24 @@ class ControlPlane:
 
     def start_apiserver(self) -> None:
         """Start it, also after it was killed: same port, same etcd; return when it is ready."""
-        argv, log = self._apiserver_argv, self.directory / "kube-apiserver.log"
-        self.apiserver = Child("kube-apiserver", argv, log=log)
-        self.apiserver.wait_until(self._ready, READY_SECONDS)
+        argv = [*self._apiserver_argv, f"--secure-port={self._port}"]
+        self.apiserver = Child("kube-apiserver", argv, log=self.directory / "kube-apiserver.log")
+        self.apiserver.wait_until(lambda: _apiserver_ready(self.api), READY_SECONDS)
+
+    @contextmanager
+    def other_apiserver(self) -> Iterator[OtherApiServer]:
+        """A second one on a port of its own, ready; everything else here keeps to the first."""
+        port, name = free_port(), f"kube-apiserver-{next(self._numbers)}"
+        argv = [*self._apiserver_argv, f"--secure-port={port}"]
+        other = OtherApiServer(
+            f"https://127.0.0.1:{port}", Child(name, argv, log=self.directory / f"{name}.log")
+        )
+        try:
+            with Client(other.server, self.ca.cert, token=self.admin_token) as client:
+                other.child.wait_until(lambda: _apiserver_ready(client), READY_SECONDS)
+            yield other
+        finally:
+            other.child.stop()
 
     def check(self) -> None:
         """Raise `ChildDied`, with the tail of the log, unless both programs run."""
@@ -179,8 +214,8 @@ class ControlPlane:
         return url
 
     def _configure_apiserver(self) -> None:
-        port = free_port()
-        self.server = f"https://127.0.0.1:{port}"
+        self._port = free_port()
+        self.server = f"https://127.0.0.1:{self._port}"
         serving = self.ca.issue("kube-apiserver", dns=["localhost"], ips=["127.0.0.1"], server=True)
         accounts = make_service_account_keys(self.directory / "certs")
         tokens = self.directory / "tokens.csv"
@@ -189,7 +224,6 @@ class ControlPlane:
             self.binaries / "kube-apiserver",
             f"--etcd-servers={self.etcd_url}",
             "--bind-address=127.0.0.1",
-            f"--secure-port={port}",
             f"--tls-cert-file={serving.cert}",
             f"--tls-private-key-file={serving.key}",
             f"--client-ca-file={self.ca.cert}",
@@ -222,16 +256,6 @@ class ControlPlane:
     def _stop_apiserver(self) -> None:
         # The one that runs then: a test may have killed the first.
         self.apiserver.stop()
-
-    def _ready(self) -> bool:
-        """Ask /readyz, and for the namespaces, which a loop creates after that."""
-        try:
-            if self.api.text("GET", "/readyz") != "ok":
-                return False
-            names = {item["metadata"]["name"] for item in self.api.items("namespaces")}
-        except (ApiError, OSError):
-            return False
-        return {"default", "kube-system"} <= names
 
     def _certificate(self, user: str) -> KeyPair:
         return self.ca.issue(user, client=True)
@@ -312,3 +336,14 @@ def _etcd_healthy(port: int) -> bool:
         return False
     finally:
         connection.close()
+
+
+def _apiserver_ready(client: Client) -> bool:
+    """Ask /readyz, and for the namespaces, which a loop creates after that."""
+    try:
+        if client.text("GET", "/readyz") != "ok":
+            return False
+        names = {item["metadata"]["name"] for item in client.items("namespaces")}
+    except (ApiError, OSError):
+        return False
+    return {"default", "kube-system"} <= names

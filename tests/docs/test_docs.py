@@ -12,11 +12,13 @@ import pytest
 
 import bayplan
 from bayplan import blocks
+from bayplan.cli.starter import first_files
 from bayplan.config.load import parse_config
 from bayplan.config.rehearse import rehearse
 from bayplan.config.v1 import BayplanConfiguration
 from bayplan.kube.yaml import read_documents
 from bayplan.ops.metrics import Metrics
+from bayplan.policies import BUILT_INS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
@@ -47,6 +49,7 @@ def test_a_test_in_the_docs_passes_with_the_policy_above_it(code: str, tmp_path:
     policy = next(text for language, text in tutorial if language == "python")
     (tmp_path / "policy.py").write_text(policy)
     (tmp_path / "test_policy.py").write_text(code)
+    (tmp_path / "ours.json").write_text(first_files()["cluster.json"])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
 
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
@@ -103,6 +106,47 @@ def test_links_between_pages_lead_somewhere() -> None:
     ]
 
     assert broken == []
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    links = {page: {target for target, _ in _links(page)} for page in PAGES}
+    reached = {ROOT / "README.md"}
+    while more := {page for known in reached for page in links.get(known, ())} - reached:
+        reached |= more
+
+    assert [str(page.relative_to(ROOT)) for page in PAGES if page not in reached] == []
+
+
+def test_links_to_headings_lead_to_one() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target.name}#{anchor}"
+        for page in PAGES
+        for target, anchor in _links(page)
+        if anchor and anchor not in _anchors(target)
+    ]
+
+    assert broken == []
+
+
+def test_every_built_in_is_in_the_readme_and_in_the_list_of_policies() -> None:
+    pages = [ROOT / "README.md", ROOT / "docs" / "policies" / "README.md"]
+
+    assert [
+        (page.name, name) for page in pages for name in BUILT_INS if f"[{name}]" not in page.read_text()
+    ] == []
+
+
+def _links(page: Path) -> Iterator[tuple[Path, str]]:
+    """Where a page leads within the project, with the heading there."""
+    for path, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
+        if "://" not in path:
+            yield (page.parent / path).resolve() if path else page, anchor
+
+
+def _anchors(page: Path) -> set[str]:
+    """The headings of a page as addresses, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def _keys(kind: Any) -> Iterator[str]:

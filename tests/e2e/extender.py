@@ -60,6 +60,7 @@ class Extender:
         self.name = name
         self.port = free_port()
         self.ops_port = free_port()
+        self.page_port = free_port()
         self._tls = "tls" in (config or {}).get("extender", {})
         self._argv: list[str | Path] = [
             COMMAND,
@@ -67,6 +68,7 @@ class Extender:
             *self._policies(policy, config, failure_policy),
             f"--listen=127.0.0.1:{self.port}",
             f"--ops-listen=127.0.0.1:{self.ops_port}",
+            f"--page-listen=127.0.0.1:{self.page_port}",
             *([f"--kubeconfig={kubeconfig}"] if kubeconfig else []),
             *flags,
         ]

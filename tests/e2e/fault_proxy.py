@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.plane import ControlPlane
@@ -44,6 +44,10 @@ class _Proxy(ThreadingHTTPServer):
         """Method and path, with its query, of each request in order."""
         self.faults = 0
         """How many requests have met with a fault."""
+        self.unanswered: list[tuple[str, str]] = []
+        """Method and path of each request that was sent on whole and has no reply yet."""
+        self.replies: list[tuple[str, str, int]] = []
+        """Method, path and status of each request that has one."""
         self.released = threading.Event()
         self.closing = threading.Event()
         self._upstream = urlsplit(upstream)
@@ -115,20 +119,36 @@ class _Proxy(ThreadingHTTPServer):
         """Connections that break are what this is for."""
 
     @contextlib.contextmanager
-    def connected(self) -> Iterator[http.client.HTTPConnection]:
-        """A connection to whom it is for; replies may take as long as they like."""
-        host, port = self._upstream.hostname or "", self._upstream.port
-        upstream = (
-            http.client.HTTPSConnection(host, port, context=self._trust)
-            if self._trust
-            else http.client.HTTPConnection(host, port)
-        )
+    def connected(self, method: str, path: str) -> Iterator[http.client.HTTPConnection]:
+        """A connection to whom the request is for; replies may take as long as they like."""
+        upstream = self.connection_for(method, path)
         try:
-            upstream.connect()
+            if upstream.sock is None:
+                upstream.connect()
             with self.known(upstream.sock):
                 yield upstream
         finally:
             upstream.close()
+
+    def connection_for(self, _method: str, _path: str) -> http.client.HTTPConnection:
+        """A connection to whom the request is for; it need not be open yet."""
+        return self.new_connection(self._upstream)
+
+    def new_connection(self, server: SplitResult) -> http.client.HTTPConnection:
+        """One that is not open yet."""
+        host = server.hostname or ""
+        if self._trust:
+            return http.client.HTTPSConnection(host, server.port, context=self._trust)
+        return http.client.HTTPConnection(host, server.port)
+
+    @contextlib.contextmanager
+    def waiting(self, method: str, path: str) -> Iterator[None]:
+        """The request is with whom it is for, and has no reply yet."""
+        self.unanswered.append((method, path))
+        try:
+            yield
+        finally:
+            self.unanswered.remove((method, path))
 
 
 class FaultProxy(_Proxy):
@@ -202,9 +222,11 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "held":
             proxy.released.wait()
         headers = {name: self.headers[name] for name in _PASSED_ON if name in self.headers}
-        with proxy.connected() as upstream:
+        with proxy.connected(self.command, self.path) as upstream:
             upstream.request(self.command, self.path, body=body, headers=headers)
-            reply = upstream.getresponse()
+            with proxy.waiting(self.command, self.path):
+                reply = upstream.getresponse()
+            proxy.replies.append((self.command, self.path, reply.status))
             if not fault or fault == "held":
                 self._answer(reply)
                 return

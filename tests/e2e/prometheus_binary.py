@@ -1,8 +1,8 @@
-"""The program ``prometheus``: on the PATH, in the cache, or out of Debian's package.
+"""The programs ``prometheus`` and ``promtool``: on the PATH, in the cache, or out of Debian's package.
 
 The package is unpacked and not installed: that needs no root, and starts no service.
 
-``python -m tests.e2e.prometheus_binary`` fetches it if need be and prints where it is.
+``python -m tests.e2e.prometheus_binary`` fetches them if need be and prints where they are.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = "prometheus"
+PROGRAMS = ("prometheus", "promtool")
 _SECONDS = 300
 
 
@@ -25,35 +26,35 @@ class PrometheusMissing(RuntimeError):
     """There is no Prometheus and no way to get it here; the message is one sentence."""
 
 
-def find_or_unpack(env: Mapping[str, str] = os.environ) -> Path:
+def find_or_unpack(program: str = "prometheus", env: Mapping[str, str] = os.environ) -> Path:
     """The program."""
-    if found := shutil.which(PACKAGE, path=env.get("PATH")):
+    if found := shutil.which(program, path=env.get("PATH")):
         return Path(found)
     cache = env.get("BAYPLAN_CACHE") or env.get("XDG_CACHE_HOME") or "~/.cache"
-    binary = Path(cache).expanduser() / "bayplan" / PACKAGE / "prometheus"
+    binary = Path(cache).expanduser() / "bayplan" / PACKAGE / program
     if not os.access(binary, os.X_OK):
-        _unpack(binary)
+        _unpack(binary.parent)
     return binary
 
 
-def require() -> Path:
+def require(program: str = "prometheus") -> Path:
     """The program, for a test: skipped where there is none, and failed in CI, where nobody sees a skip."""
     try:
-        return find_or_unpack()
+        return find_or_unpack(program)
     except PrometheusMissing as error:
         if os.environ.get("CI", "") not in ("", "0", "false"):
             pytest.fail(str(error), pytrace=False)
         pytest.skip(str(error))
 
 
-def _unpack(binary: Path) -> None:
+def _unpack(cache: Path) -> None:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise PrometheusMissing(
             "no Prometheus on the PATH, and no Debian to take its package from: install it"
         )
-    print(f"fetching Debian's package {PACKAGE} into {binary.parent} (once)", file=sys.stderr, flush=True)
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=binary.parent) as temporary:
+    print(f"fetching Debian's package {PACKAGE} into {cache} (once)", file=sys.stderr, flush=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=cache) as temporary:
         folder = Path(temporary)
         fetched = _run("apt-get", "download", PACKAGE, folder=folder)
         if fetched.returncode and os.geteuid() == 0:
@@ -68,7 +69,8 @@ def _unpack(binary: Path) -> None:
             )
         _run("dpkg-deb", "-x", str(packages[0]), "unpacked", folder=folder).check_returncode()
         # Moved at the end: another run must never see half of it.
-        (folder / "unpacked" / "usr" / "bin" / "prometheus").rename(binary)
+        for program in PROGRAMS:
+            (folder / "unpacked" / "usr" / "bin" / program).rename(cache / program)
 
 
 def _run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -76,9 +78,10 @@ def _run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def main() -> None:
-    """Print where it is, after fetching it."""
+    """Print where they are, after fetching them."""
     try:
-        print(find_or_unpack())
+        for program in PROGRAMS:
+            print(find_or_unpack(program))
     except PrometheusMissing as error:
         sys.exit(str(error))
 

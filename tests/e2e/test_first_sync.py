@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ PODS_PER_NODE = (10, 30)
 STARTS = 3
 CONNECTIONS = 8
 MEMORY_BUDGET_MB = 1024
+READY_BUDGET_SECONDS = {50_000: 5.0}
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,15 @@ def test_first_sync_of_a_large_cluster(control_plane: ControlPlane, tmp_path: Pa
 
             assert {(start.nodes, start.pods) for start in starts} == {(NODES, there)}
             assert max(start.peak_mb for start in starts) < MEMORY_BUDGET_MB
+            # The API server and etcd work on the same cores; a single start may meet them at their busiest.
+            usual = statistics.median(start.seconds for start in starts)
             print(
                 f"\n{NODES} nodes and {there} pods (there after {filled:.0f} s): killed and ready again in"
                 f" {', '.join(f'{start.seconds:.1f}' for start in starts)} s;"
                 f" RSS {max(start.resident_mb for start in starts):.0f} MB,"
                 f" at most {max(start.peak_mb for start in starts):.0f} MB"
             )
+            assert usual < READY_BUDGET_SECONDS.get(there, usual + 1)
 
 
 def start_and_kill(bayplan: Extender) -> Start:

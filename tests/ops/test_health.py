@@ -29,6 +29,12 @@ def test_endpoints(live: object, ready: object, states: tuple[bool, bool, bool])
     assert found == states
 
 
+def test_results_are_by_check_and_endpoint() -> None:
+    health = Health(live={"threads": healthy}, ready={"view": broken})
+
+    assert health.results() == {("threads", "livez"): True, ("view", "readyz"): False}
+
+
 def test_a_healthy_endpoint_says_ok_and_no_more() -> None:
     assert Health(live={"threads": healthy}).report("livez", verbose=False) == (True, "ok")
 

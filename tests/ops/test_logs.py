@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bayplan.engine.guard import CURRENT_POD
-from bayplan.ops.logs import Sparingly, set_up_logging
+from bayplan.ops.logs import LogFormat, Sparingly, set_generation, set_up_logging
 
 log = logging.getLogger("bayplan.test")
 
@@ -41,7 +42,7 @@ def test_text_has_time_level_message_and_the_pod(capsys: pytest.CaptureFixture[s
 
 
 def test_json_has_the_same_as_fields(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up_logging(json=True, level="DEBUG")
+    set_up_logging(format="json", level="DEBUG")
     token = CURRENT_POD.set("default/web-1")
     log.debug("hello")
     CURRENT_POD.reset(token)
@@ -54,33 +55,35 @@ def test_json_has_the_same_as_fields(capsys: pytest.CaptureFixture[str]) -> None
     assert abs((datetime.now(UTC) - datetime.fromisoformat(fields["time"])).total_seconds()) < 60
 
 
-@pytest.mark.parametrize("json_lines", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize("format", ["text", "json", "klog"])
 def test_a_name_with_a_newline_cannot_forge_a_line(
-    capsys: pytest.CaptureFixture[str], *, json_lines: bool
+    capsys: pytest.CaptureFixture[str], format: LogFormat
 ) -> None:
-    set_up_logging(json=json_lines)
+    set_up_logging(format=format)
 
-    log.warning("dropped node %s", "a\r\n2026-01-01T00:00:00Z INFO all is well")
+    forged = "a\r\n2026-01-01T00:00:00Z INFO all is well"
+    log.warning("dropped node %s", forged)
+    log.warning("dropped it", extra={"pod": forged, "node": forged})
 
-    assert len(written(capsys)) == 1
+    assert len(written(capsys)) == 2
 
 
-@pytest.mark.parametrize("json_lines", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize("format", ["text", "json", "klog"])
 def test_half_a_surrogate_pair_is_logged_all_the_same(
-    capsys: pytest.CaptureFixture[str], *, json_lines: bool
+    capsys: pytest.CaptureFixture[str], format: LogFormat
 ) -> None:
-    set_up_logging(json=json_lines)
+    set_up_logging(format=format)
 
-    log.warning("node %s", "\ud800")
+    log.warning("node %s", "\ud800", extra={"node": "\ud800"})
 
     text = capsys.readouterr().err
     assert "Logging error" not in text
     assert "node" in text
 
 
-@pytest.mark.parametrize("json_lines", [False, True], ids=["text", "json"])
-def test_an_exception_brings_its_traceback(capsys: pytest.CaptureFixture[str], *, json_lines: bool) -> None:
-    set_up_logging(json=json_lines)
+@pytest.mark.parametrize("format", ["text", "json", "klog"])
+def test_an_exception_brings_its_traceback(capsys: pytest.CaptureFixture[str], format: LogFormat) -> None:
+    set_up_logging(format=format)
     try:
         raise ValueError("oops")
     except ValueError:
@@ -89,7 +92,68 @@ def test_an_exception_brings_its_traceback(capsys: pytest.CaptureFixture[str], *
     text = capsys.readouterr().err
     assert "Traceback" in text
     assert "ValueError: oops" in text
-    assert len(text.splitlines()) == 1 or not json_lines
+    assert len(text.splitlines()) == 1 or format != "json"
+
+
+@pytest.fixture
+def second_generation() -> Iterator[None]:
+    set_generation(2)
+    yield
+    set_generation(1)
+
+
+@pytest.mark.usefixtures("second_generation")
+def test_json_says_what_a_line_is_about_by_stable_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging(format="json")
+    log.info("all is well")
+    log.info("bound", extra={"pod": "default/web-1", "node": "node-1", "decision": 7})
+
+    plain, bound = (json.loads(line) for line in written(capsys))
+    assert list(plain) == ["time", "level", "logger", "message", "generation"]
+    assert list(bound) == [*plain, "pod", "node", "decision"]
+    values = (bound["generation"], bound["pod"], bound["node"], bound["decision"])
+    assert values == (2, "default/web-1", "node-1", 7)
+
+
+def test_klog_is_as_kube_scheduler_writes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging(format="klog", level="DEBUG")
+    before = datetime.now()
+    log.debug("hello")
+    log.info('it is "odd"', extra={"pod": "default/web-1", "node": 'a"b'})
+    log.warning("w")
+    log.error("e")
+
+    first, second, *others = written(capsys)
+    head = re.fullmatch(
+        r"I(\d{4} \d\d:\d\d:\d\d\.\d{6}) ( *\d+) test_logs.py:\d+\] hello generation=1", first
+    )
+    assert head is not None
+    assert len(head[2]) >= 7
+    assert int(head[2]) == os.getpid()
+    when = datetime.strptime(f"{before.year}{head[1]}", "%Y%m%d %H:%M:%S.%f")
+    assert abs((when - before).total_seconds()) < 60
+    assert second.endswith('] it is "odd" pod="default/web-1" node="a\\"b" generation=1')
+    assert [line[0] for line in others] == ["W", "E"]
+
+
+def test_text_does_not_repeat_what_the_message_says(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging()
+    log.warning("bind default/web-1 to a: no", extra={"pod": "default/web-1", "node": "a", "decision": 3})
+    log.warning("a pod was bound", extra={"pod": "default/web-1", "node": "b"})
+
+    first, second = written(capsys)
+    assert first.endswith(" bind default/web-1 to a: no decision=3")
+    assert second.endswith(" a pod was bound pod=default/web-1 node=b")
+
+
+def test_a_warning_held_back_is_about_the_same_and_from_the_same_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Sparingly().warn(log, "key", "it rains", pod="default/web-1", node="node-1")
+
+    (record,) = caplog.records
+    assert (vars(record)["pod"], vars(record)["node"]) == ("default/web-1", "node-1")
+    assert record.filename == "test_logs.py"
 
 
 def test_a_warning_is_said_once_in_a_while_with_the_number_held_back(

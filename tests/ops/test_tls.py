@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from bayplan.ops.tls import TlsError, TlsFiles, certificate_names
 from bayplan.runtimes.extender.serve import Server
 from tests.controlplane.certs import Authority, KeyPair, make_ca
-from tests.runtimes.extender.caller import Caller, ask, look, names_request
+from tests.runtimes.extender.caller import Caller, ask, look, metric, names_request
 from tests.runtimes.extender.obedient import make_options
 
 NODES = ["node-0"]
@@ -162,6 +162,34 @@ async def test_certificate_key_and_ca_are_replaced_without_a_restart(
         assert not await is_served(server, trusting(ca, old))
         assert not await is_served(server, trusting(other_ca, old))
         assert (await open_before.post("filter", names_request(NODES))).status == 200
+
+
+async def test_the_metrics_say_when_the_certificate_in_use_ends(
+    tmp_path: Path, ca: Authority, pair: KeyPair
+) -> None:
+    name = "bayplan_certificate_expiry_timestamp_seconds"
+
+    def in_days(days: float) -> Any:
+        return pytest.approx(time.time() + days * 86400, abs=600)
+
+    async with secured(tmp_path, TlsFiles(pair.cert, pair.key)).running() as server:
+        assert await metric(server, name, use="server") == in_days(1)
+        copied(ca.issue("extender", ips=["127.0.0.1"], server=True, days=30), pair.cert.parent)
+
+        async def seen() -> bool:
+            return bool(await metric(server, name, use="server") == in_days(30))
+
+        await until(seen, what="the new end is shown")
+        pair.cert.write_text("no certificate")
+
+        assert await metric(server, name, use="server") == in_days(30)
+
+
+async def test_without_https_there_is_no_end_to_show(tmp_path: Path) -> None:
+    async with Server(make_options(tmp_path, view=NODES)).running() as server:
+        text = (await look(server, "/metrics")).body.decode()
+
+    assert "bayplan_certificate_expiry_timestamp_seconds{" not in text
 
 
 @pytest.mark.parametrize("broken", ["the certificate", "the key", "the client CA", "a key of another pair"])

@@ -402,7 +402,9 @@ def test_a_rule_about_pods_is_refused_at_load_where_pods_are_not_known(
 def test_every_argument_is_on_the_page_and_what_the_page_shows_works(name: str, tmp_path: Path) -> None:
     page = (PAGES / f"{built_ins()[name].rpartition('.')[2].replace('_', '-')}.md").read_text()
     shown = [
-        text for text in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S) if text.startswith("apiV")
+        text
+        for text in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+        if text.startswith("apiVersion: bayplan.dev")
     ]
     (found,) = load(name)
 

@@ -193,6 +193,18 @@ def test_pods_that_came_since_it_was_measured_count() -> None:
     assert second.refusal == "node n: too much cpu is used on the node, just now"
 
 
+def test_a_pod_that_went_since_it_was_measured_takes_nothing_off() -> None:
+    """It may have been idle: what was measured is still used as far as anybody knows."""
+    went = make_pod("went", cpu=3, node="n", uid="went")
+    cluster = make_cluster([make_node("n", cpu=4)], [went], sources={"load": {"n": {"cpu": 0.95}}}).without(
+        {"went"}
+    )
+
+    result = within({"cpu": "100m"}, cluster, usage={"source": "load.cpu", "max": "80%"})
+
+    assert result.passed == []
+
+
 def test_a_node_about_which_nothing_is_known_can_be_refused() -> None:
     usage = {"source": "load.cpu", "unit": "fraction", "max": 1, "onMissing": "fail"}
 

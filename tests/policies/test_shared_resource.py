@@ -157,6 +157,32 @@ def test_nonsense_in_the_annotation_takes_nothing_and_gives_nothing(text: str) -
     assert make_cluster([gpu_node("n", "1000")], [pod]).nodes[UNITS].tolist() == [[1000]]
 
 
+@pytest.mark.parametrize(
+    ("requests", "claims", "free"),
+    [
+        pytest.param(0, {"0": 1000, "1": 1000}, [1000, 1000], id="a claim of who asks for nothing"),
+        pytest.param(300, {"0": 1000}, [700, 1000], id="more than it asks for"),
+        pytest.param(300, {"0": 300, "1": 300}, [700, 700], id="what it asks for, of each of two"),
+        pytest.param(300, {"0": 150, "1": 150}, [850, 850], id="two halves"),
+        pytest.param(300, {"0": 1}, [700, 700], id="less than it asks for: nobody knows where the rest is"),
+        pytest.param(300, {"7": 300}, [700, 700], id="a device that is not there"),
+        pytest.param(300, {"0": -300}, [700, 700], id="an amount below zero"),
+        pytest.param(300, {}, [700, 700], id="no device"),
+    ],
+)
+def test_a_claim_counts_as_far_as_the_pod_asks_for_it(
+    requests: int, claims: dict[str, int], free: list[int]
+) -> None:
+    """Whoever may write annotations of a pod may write anything there."""
+    pod = make_pod(
+        node="n",
+        requests={MEMORY: requests} if requests else {},
+        annotations={ALLOCATION: json.dumps({MEMORY: claims})},
+    )
+
+    assert make_cluster([gpu_node("n", "1000,1000")], [pod]).nodes[UNITS].tolist() == [free]
+
+
 _REQUESTS = st.lists(st.integers(1, 700), max_size=25)
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.kube.quantity import INT64_MAX
 from bayplan.kube.selector import LabelSelector, Requirement
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label
@@ -18,6 +19,7 @@ from bayplan.snapshot.conditions import (
 )
 from bayplan.snapshot.domains import By, Together, domain
 from bayplan.snapshot.table import PodsUnknown
+from bayplan.snapshot.tally import Tally
 from bayplan.testing import make_cluster, make_node, make_pod
 
 RACK, APP = Label("rack"), PodLabel("app")
@@ -240,3 +242,73 @@ def test_a_selector_sees_kinds_of_pods_that_came_after_it_was_first_asked() -> N
 
     assert grown.nodes.count(databases).tolist() == [2, 0, 1, 1]
     assert CLUSTER.nodes.count(databases).tolist() == [2, 0, 1, 0]
+
+
+def jobs(tally: Tally, *, start: int, count: int) -> None:
+    """Pods that come and go, each of a kind of its own."""
+    for number in range(start, start + count):
+        job = make_pod(labels={"job-name": f"job-{number}"})
+        tally.add(job, 0)
+        tally.add(job, 0, -1)
+
+
+def test_kinds_of_pods_that_are_gone_do_not_stay() -> None:
+    tally = Tally()
+    for number in range(100):
+        tally.add(make_pod(labels={"app": f"app-{number}"}, cpu=1), number % 2)
+    old = tally.freeze()
+
+    for start in range(0, 10_000, 1_000):
+        jobs(tally, start=start, count=1_000)
+        tally.freeze()
+    jobs(tally, start=10_000, count=5_000)
+    tally.add(make_pod(labels={"app": "app-7"}, cpu=2), 1)
+
+    new = tally.freeze()
+    assert len(new._kinds) < 1_000
+    assert new.count(APP.isin(["app-7", "app-8"]), 2).tolist() == [1, 2]
+    assert new.sum("cpu", EVERY_POD, 2).tolist() == [50_000, 52_000]
+    assert old.count(APP.isin(["app-7", "app-8"]), 2).tolist() == [1, 1], "who still reads it sees no change"
+
+
+def test_kinds_of_pods_that_were_never_placed_do_not_stay() -> None:
+    """Each pod that waits is put on nodes to see what would be."""
+    tally = Tally()
+    tally.add(make_pod(labels={"app": "there"}), 0)
+    for number in range(10_000):
+        tally.freeze().changed([(make_pod(labels={"app": f"waits-{number}"}), 0, 1)])
+
+    assert len(tally.freeze()._kinds) < 6_000
+    assert tally.freeze().count(APP == "there", 1).tolist() == [1]
+
+
+HUGE = str(INT64_MAX)
+GREEDY = make_cluster(
+    [make_node("two", labels={"rack": "r"}), make_node("one", labels={"rack": "r"}), make_node("none")],
+    [
+        make_pod("a", node="two", requests={"x/y": HUGE}),
+        make_pod("b", node="two", requests={"x/y": 5}),
+        make_pod("c", node="one", requests={"x/y": INT64_MAX - 3}),
+        make_pod("d", node="none", requests={"x/y": 7}),
+    ],
+)
+
+
+def test_a_sum_stops_at_the_largest_number_there_is() -> None:
+    table = GREEDY.nodes
+
+    assert table.sum("x/y").tolist() == [INT64_MAX, INT64_MAX - 3, 7]
+    assert table.sum("x/y", by=RACK).tolist() == [INT64_MAX, INT64_MAX, -1]
+    assert table.sum("x/y").tolist() == table["x/y.requested"].tolist()
+
+
+def test_many_of_a_kind_stop_there_too() -> None:
+    pods = [make_pod(f"p{number}", node="n", requests={"x/y": INT64_MAX // 2 + 1}) for number in range(4)]
+
+    assert make_cluster(["n"], pods).nodes.sum("x/y").tolist() == [INT64_MAX]
+
+
+def test_a_huge_pod_that_is_gone_leaves_what_the_others_ask_for() -> None:
+    victim = GREEDY.pods_on("two")[0]
+
+    assert GREEDY.without({victim.uid}).nodes.sum("x/y").tolist() == [5, INT64_MAX - 3, 7]

@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.snapshot import lastread
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label
+from bayplan.snapshot.sources import Reading, Readings, Source
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.table import NodeTable, PodsUnknown, UnknownColumn
+from bayplan.snapshot.units import Units
+from bayplan.state.cache import Cache
 from bayplan.testing import make_cluster, make_node, make_pod
 
 PRICE = Label("price", float)
@@ -182,3 +186,48 @@ def test_an_empty_table_has_empty_columns() -> None:
 
 def test_tables_and_rows_print_short() -> None:
     assert (repr(NODES), repr(NODES.row(0))) == ("NodeTable(3 nodes)", "Node('busy')")
+
+
+RACK, GPUS = Label("rack"), Units("x/gpu", capacity=Label("gpus"))
+EVERYTHING = ("zone", "cpu.requested", RACK, GPUS, Source("p95"), Source("p95").latched(above=2, below=1))
+
+
+def kept(table: NodeTable) -> set[object]:
+    return {*table._static, *table._columns, *table._units, *table._sourced}
+
+
+def test_columns_that_nobody_reads_any_more_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reload may read others, and each that is kept is computed again at every event."""
+    monkeypatch.setattr(lastread, "STEPS", 10)
+    readings = Readings({"p95": Reading({"": {"n": 1.0}})})
+    cache = Cache()
+    cache.put_node(make_node("n", labels={"rack": "r", "gpus": "100"}).object)
+    first = cache.snapshot().with_readings(readings).nodes
+    before = [plain(first[column]) for column in EVERYTHING if not isinstance(column, Units)]
+    assert first[GPUS].tolist() == [[100]]
+
+    for _ in range(12):
+        cache.put_node(make_node("n", labels={"rack": "r", "gpus": "100"}).object)
+        some = cache.snapshot().nodes.take(np.array([0]))
+        assert plain(some[RACK]) == ["r"]
+    last = cache.snapshot()
+
+    assert kept(last.nodes) == {RACK}
+    again = last.with_readings(readings).nodes
+    assert [plain(again[column]) for column in EVERYTHING if not isinstance(column, Units)] == before
+    assert again[GPUS].tolist() == [[100]]
+    assert kept(first) >= set(EVERYTHING[1:]), "who still has the old table loses nothing"
+
+
+def test_what_is_read_now_and_then_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lastread, "STEPS", 10)
+    cache = Cache()
+    readings = Readings({"p95": Reading({"": {"n": 1.0}})})
+    for number in range(50):
+        cache.put_node(make_node("n", labels={"rack": "r", "gpus": "100"}).object)
+        table = cache.snapshot().with_readings(readings).nodes
+        if number:
+            assert kept(table) >= set(EVERYTHING[1:])
+        if number % 10 == 0:
+            for column in EVERYTHING:
+                table[column]

@@ -60,6 +60,9 @@ def test_differences(view: Snapshot, said: list[str]) -> None:
         pytest.param({ALLOCATION: '{"x/gpu":{"0":5},"x/memory":{"0":7}}'}, True, id="given all of it"),
         pytest.param({ALLOCATION: '{"x/gpu":{"0":5}}'}, False, id="given one resource of two"),
         pytest.param({ALLOCATION: "nonsense"}, False, id="nobody can read what it was given"),
+        pytest.param(
+            {ALLOCATION: '{"x/gpu":{"0":1},"x/memory":{"0":7}}'}, False, id="a claim that is too small"
+        ),
     ],
 )
 def test_a_pod_that_was_not_given_what_it_asks_for_is_unaccounted(note: dict[str, str], known: bool) -> None:
@@ -109,15 +112,20 @@ async def test_a_view_without_anything_is_said_so() -> None:
             id="one device twice",
         ),
         pytest.param(
-            ['{"x/gpu": {"7": 1}}'],
-            ["node n: device 7 has 0 of x/gpu, 1 was given: default/p0"],
+            ['{"x/gpu": {"7": 50}}'],
+            ["node n: device 7 has 0 of x/gpu, 50 was given: default/p0"],
             id="a device that is not there",
         ),
     ],
 )
 def test_a_device_of_which_more_was_given_than_there_is_is_named(notes: list[str], said: list[str]) -> None:
     node = make_node("n", annotations={"gpus": "2x100"})
-    pods = [make_pod(f"p{i}", node="n", annotations={ALLOCATION: note}) for i, note in enumerate(notes)]
+    pods = [
+        make_pod(
+            f"p{i}", node="n", requests={"x/gpu": 60 if "60" in note else 50}, annotations={ALLOCATION: note}
+        )
+        for i, note in enumerate(notes)
+    ]
 
     assert overcommitted(make_cluster([node], pods), [GPU]) == said
 

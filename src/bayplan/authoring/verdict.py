@@ -50,7 +50,7 @@ class Reason:
 class Verdict:
     """Which nodes are refused, and for which reason. ``a | b`` refuses what either refuses."""
 
-    __slots__ = ("_places", "codes", "reasons", "values")
+    __slots__ = ("codes", "places", "reasons", "values")
 
     def __init__(
         self,
@@ -64,7 +64,8 @@ class Verdict:
         """One number a node: 0 passes, ``k`` is refused for ``reasons[k - 1]``."""
         self.reasons = reasons
         self.values = values or ({},) * len(reasons)
-        self._places = places
+        self.places = places
+        """Where each row's values are, of a verdict on a choice of rows; else ``None``."""
 
     @classmethod
     def of(cls, given: Iterable[Reason | None]) -> "Verdict":
@@ -102,7 +103,7 @@ class Verdict:
         code = int(self.codes[row])
         if code == PASS or not self.reasons[code - 1].detail:
             return ""
-        place = row if self._places is None else int(self._places[row])
+        place = row if self.places is None else int(self.places[row])
         return fill(self.reasons[code - 1].detail, self.values[code - 1], place)
 
     def rejected_names(self, nodes: NodeTable) -> list[str]:

@@ -10,7 +10,12 @@ import click
 )
 @click.option("--listen", metavar="HOST:PORT", help="Where to serve.  [127.0.0.1:8888, if free]")
 @click.option("--ops-listen", metavar="HOST:PORT", help="Health and metrics.  [127.0.0.1:8889, if free]")
-def command(pods: int, listen: str | None, ops_listen: str | None, *, once: bool) -> None:
+@click.option(
+    "--page-listen", metavar="HOST:PORT", help="The page with decisions.  [127.0.0.1:8890, if free]"
+)
+def command(
+    pods: int, listen: str | None, ops_listen: str | None, page_listen: str | None, *, once: bool
+) -> None:
     """Place a stream of pods on a made-up cluster, through the real HTTP verbs.
 
     An embedded cluster of 40 mixed nodes, five rules, and a caller that asks filter,
@@ -23,4 +28,4 @@ def command(pods: int, listen: str | None, ops_listen: str | None, *, once: bool
 
     set_up_logging(level="WARNING")
     with explained():
-        show_demo(pods=pods, listen=listen, ops_listen=ops_listen, once=once)
+        show_demo(pods=pods, listen=listen, ops_listen=ops_listen, page_listen=page_listen, once=once)

@@ -14,6 +14,8 @@ def explained() -> Iterator[None]:
     from bayplan.config.load import ConfigError
     from bayplan.kube.quantity import QuantityError
     from bayplan.ops.tls import TlsError
+    from bayplan.ops.tracing import TracingError
+    from bayplan.recording.lines import RecordingError
     from bayplan.runtimes.extender.ask import AskError
     from bayplan.runtimes.extender.listener import ListenError
     from bayplan.snapshot.files import SnapshotError
@@ -26,8 +28,10 @@ def explained() -> Iterator[None]:
         ListenError,
         PolicyError,
         QuantityError,
+        RecordingError,
         SnapshotError,
         TlsError,
+        TracingError,
     )
     try:
         yield

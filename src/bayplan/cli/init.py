@@ -1,25 +1,44 @@
-"""``bayplan init``: a first policy, its test and its configuration."""
+"""``bayplan init``: a first policy with its test, or a built-in policy, with its configuration."""
 
 from pathlib import Path
 
 import click
 
+from bayplan.cli.starter import UnknownPolicyError, first_files, names, policy_files, write_files
 
-@click.command(short_help="Write a first policy, its test, its configuration.")
+_EPILOG = f"""\b
+Examples:
+  bayplan init my-policy                       a policy of your own, and its test
+  bayplan init my-costs --policy cost          a built-in, with all its arguments
+  bayplan init both --policy cost --policy spread
+
+Names for --policy: {", ".join(names())}.
+"""
+
+
+@click.command(epilog=_EPILOG, short_help="Write a first policy, its test, its configuration.")
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
+@click.option(
+    "--policy", "policies", multiple=True, metavar="NAME", help="Start with this built-in; may be repeated."
+)
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
-def command(directory: Path, *, force: bool) -> None:
-    """Write a commented policy, a test for it, and a configuration into DIRECTORY."""
-    from bayplan.cli.starter import write_starter
+def command(directory: Path, policies: tuple[str, ...], *, force: bool) -> None:
+    """Write a commented policy, a test for it, and a configuration into DIRECTORY.
 
+    With --policy it is a configuration alone, of policies that come with Bayplan.
+    """
     try:
-        written = write_starter(directory, force=force)
+        texts = policy_files(policies) if policies else first_files()
+        written = write_files(directory, texts, force=force)
+    except UnknownPolicyError as error:
+        raise click.BadParameter(str(error), param_hint="--policy") from error
     except FileExistsError as error:
         raise click.ClickException(f"{error} is there already; --force replaces it") from error
     for path in written:
         click.echo(f"wrote {path}")
     there = "" if directory == Path() else f"cd {directory} && "
+    test = f"  {there}python -m pytest\n" if "test_policy.py" in texts else ""
     click.echo(
-        f"\nNext:\n  {there}bayplan check --config bayplan.yaml\n  {there}python -m pytest\n"
+        f"\nNext:\n  {there}bayplan check --config bayplan.yaml\n{test}"
         f"  {there}bayplan serve --config bayplan.yaml"
     )

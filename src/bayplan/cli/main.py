@@ -1,19 +1,22 @@
 """``bayplan``: the list of commands, and how errors reach the terminal."""
 
 import importlib
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from bayplan import __version__
 
-_COMMANDS = ("demo", "init", "check", "serve", "columns", "state")
+_COMMANDS = ("demo", "init", "check", "serve", "why", "columns", "state", "replay", "compare", "export-test")
 _EPILOG = """\b
 Start here:
   bayplan demo                        see it work, no cluster needed
   bayplan init my-policy              write a first policy, its test, its configuration
   bayplan check --config FILE         find mistakes before kube-scheduler does
   bayplan serve policy.py --kubeconfig ~/.kube/config
+  bayplan why pod/NAME                read why a pod is where it is, or is nowhere
 """
 
 
@@ -26,7 +29,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"bayplan.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"bayplan.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -49,4 +52,6 @@ def commands() -> None:
 
 def main() -> None:
     """Run a command: exit 0 for yes, 1 for no, 2 for misuse."""
-    commands()
+    # kubectl runs a program called kubectl-bayplan for `kubectl bayplan`.
+    plugin = Path(sys.argv[0]).stem == "kubectl-bayplan"
+    commands(prog_name="kubectl bayplan" if plugin else "bayplan")

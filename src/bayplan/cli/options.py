@@ -10,7 +10,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _POLICIES = click.argument("policies", metavar="POLICY.py...", nargs=-1)
-_CONFIG = click.option(
+config_option = click.option(
     "--config", "-c", type=_FILE, metavar="FILE", help="Configuration instead of policy files."
 )
 _CLUSTER = [
@@ -28,7 +28,7 @@ _CLUSTER = [
 
 def policy_options(function: F) -> F:
     """Policy files, or a configuration."""
-    return _POLICIES(_CONFIG(function))
+    return _POLICIES(config_option(function))
 
 
 def cluster_options(function: F) -> F:

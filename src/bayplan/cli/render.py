@@ -24,10 +24,10 @@ class _Console(Console):
         _nobody_reads()
 
 
-def console() -> Console:
-    """The terminal; wide enough for a log when it is none."""
-    terminal = _Console()
-    return terminal if terminal.is_terminal else _Console(width=160, soft_wrap=True)
+def console(*, markup: bool = True) -> Console:
+    """The terminal; wide enough for a log when it is none. Without ``markup``, ``[red]`` is a text."""
+    terminal = _Console(markup=markup)
+    return terminal if terminal.is_terminal else _Console(width=160, soft_wrap=True, markup=markup)
 
 
 def show_check(report: "Report", *, output: str) -> None:
@@ -42,7 +42,7 @@ def show_check(report: "Report", *, output: str) -> None:
             }
             for p in report.policies
         ]
-        _print_json({"ok": not report.problems, "policies": policies, "problems": report.problems})
+        print_json({"ok": not report.problems, "policies": policies, "problems": report.problems})
         return
     table = Table("policy", "hook", "kind", "called", "where", box=None, pad_edge=False, header_style="bold")
     for policy in report.policies:
@@ -79,7 +79,7 @@ def _called(spec: "HookSpec") -> str:
 def show_columns(rows: "list[ColumnInfo]", *, output: str) -> None:
     """Every column, and the nodes where a typed one cannot be read."""
     if output == "json":
-        _print_json(rows)
+        print_json(rows)
         return
     out = console()
     longest = max((len(row.column) for row in rows), default=0)
@@ -120,7 +120,7 @@ def _unreadable(row: "ColumnInfo") -> str:
 def show_verification(found: "Verification", *, output: str) -> None:
     """What differs, line by line, or that nothing does."""
     if output == "json":
-        _print_json(found)
+        print_json(found)
         return
     out = console()
     for line in found.drift:
@@ -135,9 +135,15 @@ def show_verification(found: "Verification", *, output: str) -> None:
     out.print(f"{word}; {found.nodes} nodes, {found.pods} pods, {found.seconds:.2f} s", highlight=False)
 
 
-def _print_json(data: object) -> None:
+def print_json(data: object) -> None:
+    """For programs."""
+    write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
+
+
+def write(text: bytes) -> None:
+    """Print it as it is; in silence where nobody reads any more."""
     try:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
+        sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         _nobody_reads()

@@ -1,11 +1,14 @@
 """``bayplan serve``: answer kube-scheduler's questions with policies."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bayplan.cli.options import cluster_options, policy_options
+
+if TYPE_CHECKING:
+    from bayplan.ops.logs import LogFormat
 
 _EPILOG = """\b
 kube-scheduler reaches it through its configuration:
@@ -30,6 +33,13 @@ Examples:
 @policy_options
 @click.option("--listen", metavar="HOST:PORT", help="Where kube-scheduler calls.  [127.0.0.1:8888]")
 @click.option("--ops-listen", metavar="HOST:PORT", help="Health and metrics.  [127.0.0.1:8889]")
+@click.option("--page-listen", metavar="HOST:PORT", help="The page with decisions, or off.  [127.0.0.1:8890]")
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Record every decision, for `bayplan replay`; FILE.gz is compressed.",
+)
 @click.option("--path", metavar="PATH", help="What the verbs are under: the path of urlPrefix.  [/]")
 @cluster_options
 @click.option(
@@ -57,8 +67,14 @@ Examples:
     show_default=True,
     help="How much to log.",
 )
-@click.option("--log-json", is_flag=True, help="One JSON object a line.")
-def command(policies: tuple[str, ...], log_level: str, *, log_json: bool, **flags: Any) -> None:
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json", "klog"]),
+    default="text",
+    show_default=True,
+    help="For people, one JSON object a line, or as kube-scheduler writes.",
+)
+def command(policies: tuple[str, ...], log_level: str, log_format: "LogFormat", **flags: Any) -> None:
     """Serve policies to kube-scheduler as a scheduler extender.
 
     POLICY.py is a file with decorated functions; `bayplan init` writes a first one. Flags win over the
@@ -69,6 +85,6 @@ def command(policies: tuple[str, ...], log_level: str, *, log_json: bool, **flag
     from bayplan.ops.logs import set_up_logging
     from bayplan.runtimes.extender.run import serve_forever
 
-    set_up_logging(level=log_level.upper(), json=log_json)
+    set_up_logging(level=log_level.upper(), format=log_format)
     with explained():
         serve_forever(policies, Flags(**flags))

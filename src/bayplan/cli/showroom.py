@@ -18,7 +18,9 @@ _TRY = """{{"Pod":{{"metadata":{{"name":"mine","labels":{{"tier":"db"}}}},\
 "NodeNames":["{a}","{b}"]}}"""
 
 
-def show_demo(*, pods: int, listen: str | None, ops_listen: str | None, once: bool) -> None:
+def show_demo(
+    *, pods: int, listen: str | None, ops_listen: str | None, page_listen: str | None, once: bool
+) -> None:
     """Run the demo and draw it; an address that was not asked for gives way when it is taken."""
     from bayplan.cli.render import console
     from bayplan.demo.run import Demo, run_demo
@@ -26,7 +28,8 @@ def show_demo(*, pods: int, listen: str | None, ops_listen: str | None, once: bo
 
     verbs = address(listen, key="--listen") if listen else _free_or_any(8888)
     ops = address(ops_listen, key="--ops-listen") if ops_listen else _free_or_any(8889)
-    demo = Demo(pods, verbs, ops, once)
+    page = address(page_listen, key="--page-listen") if page_listen else _free_or_any(8890)
+    demo = Demo(pods, verbs, ops, page, once)
     run_demo(demo, _Stage(console(), pods))
 
 
@@ -47,7 +50,7 @@ class _Stage:
     def __init__(self, out: Console, pods: int) -> None:
         self._out = out
         self._placements: list[Placement] = []
-        self._url = ""
+        self._url = self._page_url = ""
         self._bar = Progress(
             TextColumn("placing pods"),
             BarColumn(),
@@ -59,17 +62,18 @@ class _Stage:
         )
         self._task = self._bar.add_task("pods", total=pods, last="")
 
-    def started(self, url: str, cluster: "Snapshot") -> None:
+    def started(self, url: str, cluster: "Snapshot", *, page_url: str) -> None:
         """Say what is there, and start the bar."""
-        self._url = url
+        self._url, self._page_url = url, page_url
         out = self._out
         out.print(
             f"[bold]Bayplan[/bold] serves five rules to a made-up cluster of {len(cluster.nodes)} nodes.",
             highlight=False,
         )
         out.print(
-            f"A caller asks {url}/filter, /prioritize and /bind, as kube-scheduler does.\n", highlight=False
+            f"A caller asks {url}/filter, /prioritize and /bind, as kube-scheduler does.", highlight=False
         )
+        out.print(f"Every decision, and why: [bold]{page_url}[/bold]\n", highlight=False, soft_wrap=True)
         self._bar.start()
 
     def placed(self, placement: "Placement") -> None:
@@ -142,7 +146,11 @@ class _Stage:
         names = cluster.nodes.names
         body = _TRY.format(a=names[0], b=next(name for name in names if name.startswith("memory")))
         out = self._out
-        out.print("\nStill serving. Try it (Ctrl-C ends):", highlight=False)
+        out.print(
+            f"\nStill serving. Look at [bold]{self._page_url}[/bold], or try it (Ctrl-C ends):",
+            highlight=False,
+            soft_wrap=True,
+        )
         out.print(f"  curl -s {self._url}/filter -d '{body}'", highlight=False, soft_wrap=True, markup=False)
         out.print(f"  curl -s '{ops_url}/readyz?verbose'", highlight=False, soft_wrap=True, markup=False)
         out.print(f"  curl -s {ops_url}/metrics", highlight=False, soft_wrap=True, markup=False)

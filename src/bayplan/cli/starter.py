@@ -1,152 +1,87 @@
-"""The files that ``bayplan init`` writes."""
+"""The files that ``bayplan init`` writes: texts from `starters/`, put together.
 
+A starter is a part of a configuration: ``policies``, the ``sources`` they read, and, for kube-scheduler's
+side, whether it needs ``bindVerb`` and which ``managedResources``. What all have in common is in `frame/`.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
-_POLICY = '''"""A first policy: keep pods off nodes without SSDs when they ask for one, and spread load.
+from bayplan.cli.suggestion import nearest
+from bayplan.policies import BUILT_INS
 
-Serve it:   bayplan serve --config bayplan.yaml
-Test it:    python -m pytest
-Check it:   bayplan check --config bayplan.yaml
-"""
+_TEXTS = files("bayplan.cli") / "starters"
+_FRAME = ("cluster.json", "scheduler.yaml", "bayplan.yaml")
+_SECTION = re.compile(r"^(\w+):.*\n", re.MULTILINE)
+_BIND = "  bindVerb: bind               # the commit point: rules are checked again, devices are given out\n"
 
-import bayplan
-
-NO_SSD = bayplan.Reason("node has no SSD")
-
-
-@bayplan.filter
-def has_ssd(pod, node):
-    """Called once a node. Return nothing to let it pass, a Reason (or a text) to refuse it."""
-    if pod.labels.get("disk") == "ssd" and node.labels.get("disk") != "ssd":
-        return NO_SSD
+Sections = dict[str, str]
 
 
-@bayplan.score
-def most_cpu(pod, nodes):
-    """Called once, with all nodes as columns: the more CPU, the better.
-
-    `bayplan columns` lists what else there is.
-    """
-    return nodes["cpu.allocatable"]
-'''
-
-_TEST = '''"""The policy's tests: plain Python, no cluster, no server."""
-
-from pathlib import Path
-
-from bayplan.testing import make_cluster, make_node, make_pod, run_policy
-
-POLICY = Path(__file__).parent / "policy.py"
-CLUSTER = make_cluster(
-    [
-        make_node("with-ssd", labels={"disk": "ssd"}, cpu=4),
-        make_node("large-with-ssd", labels={"disk": "ssd"}, cpu=32),
-        make_node("without", cpu=64),
-    ]
-)
+class UnknownPolicyError(ValueError):
+    """Nobody has written a starter of that name; the text says what there is."""
 
 
-def test_a_pod_that_wants_an_ssd_gets_one():
-    result = run_policy(POLICY, make_pod(labels={"disk": "ssd"}), CLUSTER)
-
-    assert result.passed == ["with-ssd", "large-with-ssd"]
-    assert result.refused == {"without": "node has no SSD"}
-    assert result.best == "large-with-ssd"
+def names() -> list[str]:
+    """What ``--policy`` takes: ``most-available-cpu`` for `MostAvailableCPU`, and ``expressions``."""
+    kebab = (re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower() for name in BUILT_INS)
+    return sorted([*kebab, "expressions"])
 
 
-def test_other_pods_may_go_anywhere():
-    result = run_policy(POLICY, make_pod(), CLUSTER)
-
-    assert result.refused == {}
-'''
-
-_CONFIG = """# What `bayplan serve --config bayplan.yaml` runs. Mistyped keys are errors, with the line.
-apiVersion: bayplan.dev/v1
-kind: BayplanConfiguration
-policies:
-- use: policy.py
-  # weight: 2                  # how much its scores count beside other policies
-  # failurePolicy: Ignore      # when it fails: abstain, instead of failing the pod's attempt
-  # for:                       # which pods it is for; all where this is left out
-  #   namespaces: ["batch-*"]
-  #   podSelector: {matchLabels: {tier: batch}}
-cluster:
-  source: snapshot             # snapshot | kubeconfig | in-cluster | request
-  snapshot: cluster.json       # a made-up cluster; yours: kubectl get nodes,pods -A -o json
-extender:
-  listen: 127.0.0.1:8888       # where kube-scheduler calls
-  opsListen: 127.0.0.1:8889    # /livez, /readyz, /metrics
-"""
-
-_SCHEDULER = """# A second kube-scheduler, beside the one that your cluster has:
-#   kube-scheduler --config scheduler.yaml
-# It takes only pods with `schedulerName: bayplan`. For it to ask about your own cluster, Bayplan must know
-# that too: `source: kubeconfig` in bayplan.yaml.
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection:
-  kubeconfig: kubeconfig.yaml  # yours: a copy of ~/.kube/config will do for a try
-leaderElection:
-  leaderElect: false           # there is only this one
-profiles:
-- schedulerName: bayplan
-extenders:
-- urlPrefix: http://127.0.0.1:8888
-  filterVerb: filter
-  prioritizeVerb: prioritize
-  preemptVerb: preempt         # without it, pods are evicted for nodes that the filter then refuses
-  weight: 1
-  nodeCacheCapable: true       # names only; with `source: request` in bayplan.yaml this must be false
-"""
-
-_CLUSTER = """{
-  "kind": "List",
-  "items": [
-    {
-      "kind": "Node",
-      "metadata": {"name": "node-1", "labels": {"disk": "ssd", "example.com/watts-free": "900"}},
-      "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}}
-    },
-    {
-      "kind": "Node",
-      "metadata": {"name": "node-2", "labels": {"disk": "ssd", "example.com/watts-free": "100"}},
-      "status": {"allocatable": {"cpu": "32", "memory": "64Gi", "pods": "110"}}
-    },
-    {
-      "kind": "Node",
-      "metadata": {"name": "node-3", "labels": {}},
-      "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}
-    },
-    {
-      "kind": "Pod",
-      "metadata": {"name": "web", "namespace": "default", "uid": "a"},
-      "spec": {
-        "nodeName": "node-2",
-        "containers": [{"name": "web", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]
-      },
-      "status": {"phase": "Running"}
-    }
-  ]
-}
-"""
-
-FILES = {
-    "policy.py": _POLICY,
-    "test_policy.py": _TEST,
-    "cluster.json": _CLUSTER,
-    "scheduler.yaml": _SCHEDULER,
-    "bayplan.yaml": _CONFIG,
-}
+def first_files() -> dict[str, str]:
+    """A policy of one's own: the policy, its test, and what serves it."""
+    first = _TEXTS / "first"
+    own = {name: (first / f"{name}.txt").read_text() for name in ("policy.py", "test_policy.py")}
+    return own | _framed([_sections((first / "policies.yaml").read_text())])
 
 
-def write_starter(directory: Path, *, force: bool) -> list[Path]:
-    """Write the files; nothing is written when one of them is there already, unless ``force``."""
-    paths = {directory / name: content for name, content in FILES.items()}
+def policy_files(given: Iterable[str]) -> dict[str, str]:
+    """What serves these built-ins, each given as ``Cost`` or ``cost``."""
+    found = dict.fromkeys(_known(name) for name in given)
+    return _framed([_sections((_TEXTS / f"{name}.yaml").read_text()) for name in found])
+
+
+def write_files(directory: Path, texts: dict[str, str], *, force: bool) -> list[Path]:
+    """Write them; nothing is written when one of them is there already, unless ``force``."""
+    paths = {directory / name: text for name, text in texts.items()}
     if not force:
         for path in paths:
             if path.exists():
                 raise FileExistsError(path)
     directory.mkdir(parents=True, exist_ok=True)
-    for path, content in paths.items():
-        path.write_text(content)
+    for path, text in paths.items():
+        path.write_text(text)
     return list(paths)
+
+
+def _known(given: str) -> str:
+    plain = re.sub("[-_]", "", given).lower()
+    for name in names():
+        if name.replace("-", "") == plain:
+            return name
+    raise UnknownPolicyError(f"no policy {given!r}{nearest(given.lower(), names())}")
+
+
+def _sections(text: str) -> Sections:
+    """The text under each key at the margin; comments before the first key belong to ``policies``."""
+    about, *rest = _SECTION.split(text)
+    found = dict(zip(rest[::2], rest[1::2], strict=True))
+    return found | {"policies": about + found["policies"]}
+
+
+def _framed(starters: Sequence[Sections]) -> dict[str, str]:
+    sources = "".join(starter.get("sources", "") for starter in starters)
+    bind = any("bindVerb" in starter for starter in starters)
+    # With managedResources, kube-scheduler would not ask about the pods of the other policies.
+    managed = starters[0].get("managedResources", "") if len(starters) == 1 else ""
+    parts = {
+        "sources": f"sources:\n{sources}" if sources else "",
+        "policies": "".join(starter["policies"] for starter in starters),
+        "bind": _BIND if bind else "",
+        "managed": f"  managedResources:\n{managed}" if managed else "",
+    }
+    frame = {name: (_TEXTS / "frame" / name).read_text() for name in _FRAME}
+    return {name: Template(text).substitute(parts) for name, text in frame.items()}

@@ -26,6 +26,7 @@ _MODES = ("Never", "IfAvailable", "Always")
 _TIMEOUT_SECONDS = 60
 # Fetched anew a little early: a token must not expire on its way.
 _EARLY_SECONDS = 60.0
+_EARLY_PART = 1 / 3
 
 
 class _Variable(Struct):
@@ -70,7 +71,8 @@ class Access:
 
     token: str = field(repr=False)
     tls: ssl.SSLContext | None
-    expires_at: float = float("inf")
+    renew_at: float = float("inf")
+    """When to run the program again, by the clock on the wall."""
 
 
 class ExecLogin:
@@ -104,7 +106,7 @@ class ExecLogin:
         """What to show; blocks while the program runs."""
         with self._lock:
             known = self._known
-            if known is None or known.expires_at - time.time() < _EARLY_SECONDS:
+            if known is None or time.time() >= known.renew_at:
                 known = self._known = self._accepted(self._read(self._run()))
             return known
 
@@ -165,9 +167,15 @@ class ExecLogin:
             except ValueError as error:
                 raise ConnectError(f"exec: {self._config.command}: {error}") from error
             self._pair = status.pair
-        expires = status.expiration_timestamp
-        expires_at = float("inf") if expires is None else expires.astimezone(UTC).timestamp()
-        return Access(status.token, self._tls, expires_at)
+        return Access(status.token, self._tls, _renew_at(status.expiration_timestamp))
+
+
+def _renew_at(expires: datetime | None) -> float:
+    if expires is None:
+        return float("inf")
+    expires_at = expires.astimezone(UTC).timestamp()
+    # Of a short life a part: else the program would be run for every request.
+    return expires_at - min(_EARLY_SECONDS, max(expires_at - time.time(), 0.0) * _EARLY_PART)
 
 
 def _check(config: ExecConfig) -> None:

@@ -1,11 +1,12 @@
 """What was said on the command line, laid over the file: flags win."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from bayplan.authoring.editions import Edition, current_edition, one_edition
 from bayplan.authoring.registry import Policy
 from bayplan.config.assemble import assemble, from_files
 from bayplan.config.load import ConfigError, load_config
@@ -22,6 +23,8 @@ class Flags:
     listen: str | None = None
     ops_listen: str | None = None
     path: str | None = None
+    page_listen: str | None = None
+    record: Path | None = None
     observe: bool | None = None
     lease: bool | None = None
     kubeconfig: Path | None = None
@@ -41,8 +44,11 @@ class Loaded:
     policies: list[Policy]
     base: Path
     sources: list[Declared]
+    edition: Edition = field(default_factory=current_edition)
+    """What was imported for it."""
 
 
+@one_edition()
 def load_all(files: Sequence[str], flags: Flags) -> Loaded:
     """Policies from files or from a configuration, and everything else, with the flags on top."""
     if files and flags.config:
@@ -57,8 +63,18 @@ def load_all(files: Sequence[str], flags: Flags) -> Loaded:
 
 
 def _over(config: BayplanConfiguration, flags: Flags) -> BayplanConfiguration:
+    page = config.page
+    if flags.page_listen is not None:
+        page = msgspec.structs.replace(page, listen=flags.page_listen)
+    record = config.record
+    if flags.record is not None:
+        record = msgspec.structs.replace(record, file=str(flags.record.absolute()))
     return msgspec.structs.replace(
-        config, cluster=_cluster(config.cluster, flags), extender=_extender(config.extender, flags)
+        config,
+        cluster=_cluster(config.cluster, flags),
+        extender=_extender(config.extender, flags),
+        page=page,
+        record=record,
     )
 
 

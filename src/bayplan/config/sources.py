@@ -1,15 +1,19 @@
 """From the configuration, and from policies' own functions, to sources that can be asked."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from bayplan.authoring.editions import edition_of
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.source import SourceHook
 from bayplan.config.load import ConfigError, place
 from bayplan.config.reads import check_reads
+from bayplan.config.told import told
 from bayplan.config.v1 import (
     AccessSection,
     BayplanConfiguration,
@@ -76,19 +80,6 @@ def declare(
     return list(found.values())
 
 
-def told(pod: Pod) -> dict[str, Any]:
-    """What a service learns of a pod: who it is and what it wants; nothing of its containers."""
-    return {
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-        "labels": dict(pod.labels),
-        "annotations": dict(pod.annotations),
-        "requests": dict(pod.requests),
-        "priority": pod.priority,
-    }
-
-
 def _configured(entry: SourceEntry, base: Path) -> Declared:
     given = [name for name in _ONE_OF if getattr(entry, name) is not None]
     if len(given) != 1:
@@ -105,6 +96,8 @@ def _configured(entry: SourceEntry, base: Path) -> Declared:
         return _asked(entry, base)
     if entry.fallback:
         raise _Wrong("is for `per: pod`; elsewhere old values are missing values", "fallback")
+    if entry.annotations:
+        raise _Wrong("is for `per: pod`: nobody else is told of a pod", "annotations")
     if entry.max_age.seconds < entry.interval.seconds:
         raise _Wrong(
             f"{entry.max_age.text} is less than `interval`, {entry.interval.text}:"
@@ -121,6 +114,8 @@ def _configured(entry: SourceEntry, base: Path) -> Declared:
         match=section.match,
         settle_seconds=entry.settle.seconds if entry.settle else 0.0,
         timeout_seconds=access.timeout_seconds * questions,
+        # How often it is asked does not change what its values mean.
+        definition=(section, base),
     )
     return Declared(polled, access)
 
@@ -147,7 +142,8 @@ def _asked(entry: SourceEntry, base: Path) -> Declared:
     shape = Shape(section.items, section.key)
 
     async def ask(http: SourceHttp, pod: Pod, names: Sequence[str]) -> Mapping[str, Any]:
-        return shape.values(await http.json(section.url, body={"pod": told(pod), "nodes": list(names)}))
+        body = {"pod": told(pod, entry.annotations), "nodes": list(names)}
+        return shape.values(await http.json(section.url, body=body))
 
     access = _access(section, base, seconds=0.5)
     asked = Asked(
@@ -207,8 +203,24 @@ def _written(hook: SourceHook) -> Declared:
         every_seconds=spec.every_seconds,
         max_age_seconds=spec.max_age_seconds,
         timeout_seconds=spec.timeout_seconds,
+        definition=_definition(hook),
     )
     return Declared(polled, Access(timeout_seconds=spec.timeout_seconds))
+
+
+def _definition(hook: SourceHook) -> object:
+    """What a function's values hang on: its settings, and its file with those beside it that are imported."""
+    code = hook.function.__code__
+    own = Path(code.co_filename)
+    edition = edition_of(hook.function.__module__)
+    beside = (
+        [file for file in edition.files() if file.resolve().is_relative_to(own.parent)] if edition else []
+    )
+    try:
+        files = {str(file): sha256(file.read_bytes()).hexdigest() for file in beside or [own]}
+    except OSError:
+        return None
+    return code, files, replace(hook.spec, where=""), msgspec.to_builtins(hook.args)
 
 
 def _at(document: Document | None, path: tuple[str | int, ...], name: str) -> str:

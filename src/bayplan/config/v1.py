@@ -237,6 +237,44 @@ class SourceEntry(Section, frozen=True, kw_only=True):
     """How long an answer about a pod is kept."""
     fallback: dict[str, float | str] = {}
     """Each column's value for every node, where there is no answer about a pod."""
+    annotations: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    """Which annotations of a pod the service is told, ``*`` and ``?`` in them; none where it is left out."""
+
+
+class PageSection(Section, frozen=True, kw_only=True):
+    """The page that shows decisions, and where ``bayplan why`` asks."""
+
+    listen: str = "127.0.0.1:8890"
+    """``off`` for no page. Other machines reach it only with a token."""
+    token_file: str = ""
+    """A file with the token that callers must send; needed where it listens beyond this machine."""
+
+
+class JournalSection(Section, frozen=True, kw_only=True):
+    """The last decisions, kept in memory."""
+
+    max_bytes: Count = 64 * 1024 * 1024
+    """How much they may take; a decision over 5,000 nodes takes 50 to 200 kB."""
+
+
+class RecordSection(Section, frozen=True, kw_only=True):
+    """A file of everything that was asked, seen and said, to be asked again by ``bayplan replay``."""
+
+    file: str = ""
+    """Where; nothing is recorded where it is left out. Compressed where it ends in ``.gz``."""
+    max_bytes: Count = 256 * 1024 * 1024
+    """A file of that size is kept as ``FILE.1``, in place of the one before it, and a new one begun."""
+    snapshot_every: Duration = Duration("10m")
+    """How often the whole cluster is written again, and not only what changed."""
+
+
+class TracingSection(Section, frozen=True, kw_only=True):
+    """OpenTelemetry spans of requests; needs ``bayplan[otel]``."""
+
+    otlp_endpoint: str = ""
+    """A collector that speaks OTLP over HTTP; no spans where it is left out."""
+    sample_ratio: Annotated[float, Meta(ge=0, le=1)] = 0.1
+    """Of how many requests; those whose caller traces them are up to the caller."""
 
 
 class BayplanConfiguration(Section, frozen=True, kw_only=True):
@@ -248,3 +286,7 @@ class BayplanConfiguration(Section, frozen=True, kw_only=True):
     policies: tuple[PolicyEntry, ...] = ()
     cluster: ClusterSection = ClusterSection()
     extender: ExtenderSection = ExtenderSection()
+    page: PageSection = PageSection()
+    journal: JournalSection = JournalSection()
+    record: RecordSection = RecordSection()
+    tracing: TracingSection = TracingSection()

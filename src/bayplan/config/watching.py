@@ -7,7 +7,6 @@ what the path leads to now.
 from collections.abc import Sequence
 from pathlib import Path
 
-from bayplan.authoring.imports import loaded_files
 from bayplan.config.flags import Flags, Loaded
 
 Fingerprint = tuple[tuple[str, tuple[int, int, int] | None], ...]
@@ -21,11 +20,11 @@ class WatchedFiles:
         if flags.config is not None:
             uses = [entry.use for entry in loaded.config.policies if entry.use]
             named = [flags.config, *(loaded.base / use.partition(":")[0] for use in uses)]
-        self._paths = sorted({path for path in named if path.is_file()} | set(loaded_files()))
+        self.paths = sorted({path for path in named if path.is_file()} | set(loaded.edition.files()))
 
     def fingerprint(self) -> Fingerprint:
         """Another one when a file is another one, or gone."""
-        return tuple((str(path), _look(path)) for path in self._paths)
+        return tuple((str(path), _look(path)) for path in self.paths)
 
 
 def _look(path: Path) -> tuple[int, int, int] | None:

@@ -58,6 +58,23 @@ class MemoryBinder:
         if there is None:
             self._view.replace(cluster.placed(_bound(pod, node), node))
 
+    @property
+    def cluster(self) -> Snapshot:
+        """The embedded cluster as it is now."""
+        assert self._view.current is not None, "the demo has a cluster from the start"
+        return self._view.current
+
+    def expect(self, pod: Pod) -> None:
+        """Know one more pod that may be bound."""
+        self._pods[pod.uid] = pod
+
+    def end_oldest(self, *, keep: int) -> None:
+        """Let the oldest pods end, so that so many are left."""
+        over = len(self._pods) - keep
+        for uid in list(self._pods)[: max(0, over)]:
+            del self._pods[uid]
+            self._view.replace(self.cluster.without({uid}))
+
 
 class Caller:
     """kube-scheduler's side of the conversation, over real HTTP."""

@@ -1,6 +1,8 @@
 """The demo from start to end: a server, a cluster in memory, a stream of pods."""
 
 import asyncio
+import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,12 +19,14 @@ from bayplan.runtimes.extender.serve import Options, Server
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.view import FixedView
 
+_PAUSE_SECONDS = 0.7
+
 
 class Audience(Protocol):
     """Whoever watches the demo."""
 
-    def started(self, url: str, cluster: Snapshot) -> None:
-        """The server answers at this address."""
+    def started(self, url: str, cluster: Snapshot, *, page_url: str) -> None:
+        """The server answers at this address, and shows its decisions at that one."""
         ...
 
     def placed(self, placement: Placement) -> None:
@@ -41,6 +45,7 @@ class Demo:
     pods: int
     listen: Address
     ops_listen: Address
+    page_listen: Address
     once: bool
 
     async def run(self, audience: Audience, *, on_server: Callable[[Server], None]) -> None:
@@ -52,6 +57,7 @@ class Demo:
                 policies=policies,
                 listen=self.listen,
                 ops_listen=self.ops_listen,
+                page_listen=self.page_listen,
                 snapshot=snapshot,
                 version=__version__,
             )
@@ -59,19 +65,32 @@ class Demo:
         pods = list(make_pods(self.pods))
         view = FixedView(snapshot)
         server.view = server.app.view = view
-        server.app.binder = MemoryBinder(view, {pod.uid: pod for pod in pods})
+        binder = MemoryBinder(view, {pod.uid: pod for pod in pods})
+        server.app.binder = binder
         on_server(server)
         async with server.running():
             url = "http://{}:{}".format(*server.listener.address)
-            audience.started(url, snapshot)
+            page_url = "http://{}:{}/".format(*server.page_listener.address) if server.page_listener else ""
+            audience.started(url, snapshot, page_url=page_url)
             async with aiohttp.ClientSession() as session:
                 caller = Caller(session, url)
                 for pod in pods:
                     audience.placed(await caller.schedule(pod, server.view.current or snapshot))
-            ops_url = "http://{}:{}".format(*server.ops_listener.address) if server.ops_listener else ""
-            audience.finished(server.view.current or snapshot, ops_url, serving=not self.once)
-            if not self.once:
-                await server.stopped()
+                ops_url = "http://{}:{}".format(*server.ops_listener.address) if server.ops_listener else ""
+                audience.finished(server.view.current or snapshot, ops_url, serving=not self.once)
+                if not self.once:
+                    await self._go_on(server, caller, binder)
+
+    async def _go_on(self, server: Server, caller: Caller, binder: MemoryBinder) -> None:
+        """A pod comes and an old one goes, now and then, until a signal: there is something to look at."""
+        stopped = asyncio.create_task(server.stopped())
+        for pod in itertools.islice(make_pods(sys.maxsize), self.pods, None):
+            await asyncio.wait([stopped], timeout=_PAUSE_SECONDS)
+            if stopped.done():
+                return
+            binder.expect(pod)
+            await caller.schedule(pod, binder.cluster)
+            binder.end_oldest(keep=self.pods)
 
 
 def run_demo(demo: Demo, audience: Audience) -> None:

@@ -177,8 +177,6 @@ class _Cycle:
 
     def _fail(self, policy: Policy, hook: Hook, failure: Failure, seconds: float) -> None:
         ignored = policy.failure_policy == "Ignore" or policy.shadow
-        self._outcomes.append(
-            Outcome(hook, seconds, failure=failure, ignored=ignored, shadow=policy.shadow)
-        )
+        self._outcomes.append(Outcome(hook, seconds, failure=failure, ignored=ignored, shadow=policy.shadow))
         if not ignored and not self._error:
             self._error = f"policy {policy.name!r} failed: {failure.text}"

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any, Literal, TypeVar
 
@@ -36,6 +37,18 @@ class Failure:
 
 
 @dataclass
+class Ran:
+    """What one hook took in one try at a request; some are called many times, as for each victim."""
+
+    hook: Hook
+    began: float
+    """When it was called first, by `time.perf_counter`."""
+    calls: int = 0
+    seconds: float = 0.0
+    failures: dict[FailureKind, int] = field(default_factory=dict)
+
+
+@dataclass
 class Attempt:
     """One try at answering a request, watched from outside by whoever keeps the time.
 
@@ -46,6 +59,23 @@ class Attempt:
     given_up: dict[str, Failure] = field(default_factory=dict)
     hook: Hook | None = None
     since: float = 0.0
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """What policies are told that the time is."""
+    pod: str = ""
+    """``namespace/name`` of the pod that it is about, once that is known."""
+    ran: dict[int, Ran] = field(default_factory=dict)
+    """Every hook that was called, by identity: one file may be used twice, under one name."""
+
+    def note(self, hook: Hook, failure: Failure | None, *, began: float, seconds: float | None) -> None:
+        """Write down one call; without ``seconds`` it was only meant to be called."""
+        ran = self.ran.get(id(hook))
+        if ran is None:
+            ran = self.ran[id(hook)] = Ran(hook, began)
+        if seconds is not None:
+            ran.calls += 1
+            ran.seconds += seconds
+        if failure is not None:
+            ran.failures[failure.kind] = ran.failures.get(failure.kind, 0) + 1
 
 
 def overrun(hook: Hook, seconds: float) -> Failure:
@@ -56,9 +86,11 @@ def overrun(hook: Hook, seconds: float) -> Failure:
 
 def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | None, Failure | None, float]:
     """Result, failure and seconds of ``work``, which calls ``hook``; exactly one of the first two."""
-    if hook.policy in attempt.given_up:
-        return None, attempt.given_up[hook.policy], 0.0
     start = time.perf_counter()
+    if hook.policy in attempt.given_up:
+        given_up = attempt.given_up[hook.policy]
+        attempt.note(hook, given_up, began=start, seconds=None)
+        return None, given_up, 0.0
     attempt.since = time.monotonic()
     attempt.hook = hook
     try:
@@ -77,7 +109,9 @@ def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | No
         )
     finally:
         attempt.hook = None
-    return result, failure, time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    attempt.note(hook, failure, began=start, seconds=seconds)
+    return result, failure, seconds
 
 
 def _failure(hook: Hook, kind: FailureKind, text: str, did: str) -> Failure:

@@ -9,7 +9,7 @@ from msgspec import Struct
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-class OwnerReference(Struct, frozen=True, gc=False, rename="camel"):
+class OwnerReference(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The object that made this one, such as a ReplicaSet or a Job."""
 
     kind: str = ""
@@ -18,7 +18,7 @@ class OwnerReference(Struct, frozen=True, gc=False, rename="camel"):
     controller: bool | None = None
 
 
-class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
+class ObjectMeta(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The ``metadata`` of an object, as sent: Go writes ``null`` where Python has a default."""
 
     name: str | None = None

@@ -10,7 +10,7 @@ from bayplan.kube.resources import Quantities, amounts
 from bayplan.kube.taint import Taint
 
 
-class NodeSpec(Struct, frozen=True, gc=False, rename="camel"):
+class NodeSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of ``spec`` that scheduling looks at."""
 
     unschedulable: bool | None = None
@@ -18,21 +18,21 @@ class NodeSpec(Struct, frozen=True, gc=False, rename="camel"):
     provider_id: str | None = field(name="providerID", default=None)
 
 
-class NodeCondition(Struct, frozen=True, gc=False):
+class NodeCondition(Struct, frozen=True, gc=False, omit_defaults=True):
     """One line of ``status.conditions``, such as Ready or MemoryPressure."""
 
     type: str = ""
     status: str = ""
 
 
-class NodeAddress(Struct, frozen=True, gc=False):
+class NodeAddress(Struct, frozen=True, gc=False, omit_defaults=True):
     """One line of ``status.addresses``, such as InternalIP."""
 
     type: str = ""
     address: str = ""
 
 
-class NodeInfo(Struct, frozen=True, gc=False, rename="camel"):
+class NodeInfo(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """``status.nodeInfo``: what the machine runs."""
 
     architecture: str = ""
@@ -43,7 +43,7 @@ class NodeInfo(Struct, frozen=True, gc=False, rename="camel"):
     container_runtime_version: str = ""
 
 
-class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
+class NodeStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of ``status`` that scheduling looks at."""
 
     allocatable: Quantities | None = None
@@ -57,7 +57,7 @@ NO_SPEC = NodeSpec()
 NO_STATUS = NodeStatus()
 
 
-class NodeObject(Struct, frozen=True, dict=True):
+class NodeObject(Struct, frozen=True, dict=True, omit_defaults=True):
     """A Node as it was sent. Policies read it through ``bayplan.Node``, which knows its table too."""
 
     metadata: ObjectMeta | None = None

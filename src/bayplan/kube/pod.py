@@ -10,7 +10,7 @@ from bayplan.kube.resources import Container, Quantities, Resources, pod_request
 from bayplan.kube.taint import Taint, Toleration
 
 
-class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
+class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of ``spec`` that scheduling looks at."""
 
     containers: list[Container] | None = None
@@ -29,7 +29,7 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     tolerations: list[Toleration] | None = None
 
 
-class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
+class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of ``status`` that scheduling looks at."""
 
     phase: str | None = None
@@ -41,7 +41,7 @@ NO_SPEC = PodSpec()
 NO_STATUS = PodStatus()
 
 
-class Pod(Struct, frozen=True, rename="camel", dict=True):
+class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     """A pod. Read the properties: they are never ``None`` where a value can be empty.
 
     ``metadata``, ``spec`` and ``status`` hold what was sent; any part of them may be missing.

@@ -11,14 +11,14 @@ Quantities = dict[str, str | int | float]
 _HUGE_PAGES = "hugepages-"
 
 
-class Resources(Struct, frozen=True, gc=False):
+class Resources(Struct, frozen=True, gc=False, omit_defaults=True):
     """``resources`` of a container, or of a whole pod."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
-class Container(Struct, frozen=True, gc=False, rename="camel"):
+class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of a container that scheduling looks at."""
 
     name: str | None = None

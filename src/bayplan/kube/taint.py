@@ -8,7 +8,7 @@ from msgspec import Struct
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
-class Taint(Struct, frozen=True, gc=False):
+class Taint(Struct, frozen=True, gc=False, omit_defaults=True):
     """A mark on a node which keeps away pods that do not tolerate it."""
 
     key: str = ""
@@ -16,7 +16,7 @@ class Taint(Struct, frozen=True, gc=False):
     effect: str = ""
 
 
-class Toleration(Struct, frozen=True, gc=False, rename="camel"):
+class Toleration(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """A pod's word that it can live with a taint."""
 
     key: str | None = None

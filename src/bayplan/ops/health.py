@@ -16,6 +16,14 @@ class Health:
     notes: Callable[[], Mapping[str, str]] = dict
     """What else is good to know, shown with ``?verbose``; it fails nothing."""
 
+    def results(self) -> dict[tuple[str, str], bool]:
+        """Whether each check passes, by its name and the endpoint that it is for."""
+        return {
+            (name, endpoint): not check()
+            for endpoint, checks in (("livez", self.live), ("readyz", self.ready))
+            for name, check in checks.items()
+        }
+
     def report(self, endpoint: str, *, verbose: bool) -> tuple[bool, str]:
         """Whether the endpoint is healthy, and the text to show."""
         checks = self.live if endpoint == "livez" else self.live | self.ready

@@ -1,15 +1,24 @@
-"""Log lines: text for people, JSON for machines; they say which pod and which generation it is about."""
+"""Log lines for people, as JSON or as klog writes them; they say what they are about by the same keys.
+
+``generation`` stands on every line; ``pod``, ``node`` and ``decision`` where a line is about one. Whoever
+logs gives them as ``extra``; inside a hook the pod is known anyway.
+"""
 
 import logging
+import os
 import sys
 import time
 from datetime import UTC, datetime
+from typing import Literal
 
 import msgspec
 
 from bayplan.engine.guard import CURRENT_POD
 
+LogFormat = Literal["text", "json", "klog"]
+
 _ENCODER = msgspec.json.Encoder()
+_KLOG_LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 # One number for the process: a line that is written during a reload belongs to neither.
 _generation = 1
 
@@ -20,10 +29,10 @@ def set_generation(number: int) -> None:
     _generation = number
 
 
-def set_up_logging(*, level: str = "INFO", json: bool = False) -> None:
+def set_up_logging(*, level: str = "INFO", format: LogFormat = "text") -> None:
     """Send the log to stderr, once for the whole process."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonFormatter() if json else _TextFormatter())
+    handler.setFormatter(_FORMATTERS[format]())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
@@ -33,10 +42,14 @@ def set_up_logging(*, level: str = "INFO", json: bool = False) -> None:
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        pod = CURRENT_POD.get()
-        line = f"{_stamp(record)} {record.levelname:<7} {_one_line(record)}{f' pod={pod}' if pod else ''}"
-        # Of the first one people need not be told.
-        line += f" generation={_generation}" if _generation > 1 else ""
+        message = _one_line(_text(record))
+        said = {word.strip(":;,()") for word in message.split()}
+        # People need not be told what the message says, nor of the first generation.
+        about = "".join(
+            f" {key}={_one_line(str(value))}" for key, value in _about(record).items() if value not in said
+        )
+        about += f" generation={_generation}" if _generation > 1 else ""
+        line = f"{_stamp(record)} {record.levelname:<7} {message}{about}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -48,12 +61,46 @@ class _JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": _text(record),
             "generation": _generation,
+            **_about(record),
         }
-        if pod := CURRENT_POD.get():
-            line["pod"] = pod
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = _encodable(self.formatException(record.exc_info))
         return _ENCODER.encode(line).decode()
+
+
+class _KlogFormatter(logging.Formatter):
+    """``I1115 22:50:04.123456   12345 file.py:12] message key="value"``, to stand among kube-scheduler's."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        letter = _KLOG_LETTERS.get(record.levelno, "I")
+        # In local time, as klog has it: its lines name no zone.
+        when = datetime.fromtimestamp(record.created).strftime("%m%d %H:%M:%S.%f")
+        about = {**_about(record), "generation": _generation}
+        pairs = "".join(f" {key}={_ENCODER.encode(value).decode()}" for key, value in about.items())
+        place = f"{os.getpid():>7} {record.filename}:{record.lineno}]"
+        line = f"{letter}{when} {place} {_one_line(_text(record))}{pairs}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+_FORMATTERS: dict[str, type[logging.Formatter]] = {
+    "text": _TextFormatter,
+    "json": _JsonFormatter,
+    "klog": _KlogFormatter,
+}
+
+
+def _about(record: logging.LogRecord) -> dict[str, str | int]:
+    """The pod, the node and the decision that the line is about, as far as it is about one."""
+    known = {
+        "pod": getattr(record, "pod", "") or CURRENT_POD.get(),
+        "node": getattr(record, "node", ""),
+        "decision": getattr(record, "decision", 0),
+    }
+    return {
+        key: value if isinstance(value, int) else _encodable(str(value))
+        for key, value in known.items()
+        if value
+    }
 
 
 def _stamp(record: logging.LogRecord, *, timespec: str = "seconds") -> str:
@@ -62,14 +109,18 @@ def _stamp(record: logging.LogRecord, *, timespec: str = "seconds") -> str:
     return when.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def _one_line(record: logging.LogRecord) -> str:
-    """The message; names come from requests, and one with a newline in it must not forge a line."""
-    return _text(record).replace("\r", "\\r").replace("\n", "\\n")
+def _one_line(text: str) -> str:
+    """Names come from requests, and one with a newline in it must not forge a line."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def _text(record: logging.LogRecord) -> str:
-    """The message, without halves of surrogate pairs: no encoding has a place for them."""
-    return record.getMessage().encode(errors="backslashreplace").decode()
+    return _encodable(record.getMessage())
+
+
+def _encodable(text: str) -> str:
+    """The text without halves of surrogate pairs: no encoding has a place for them."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class Sparingly:
@@ -80,8 +131,8 @@ class Sparingly:
         self._last: dict[str, float] = {}
         self._held: dict[str, int] = {}
 
-    def warn(self, log: logging.Logger, key: str, message: str) -> None:
-        """Log ``message`` unless one with the same key went out just now."""
+    def warn(self, log: logging.Logger, key: str, message: str, **about: str | int) -> None:
+        """Log ``message`` unless one with the same key went out just now; ``about`` as in ``extra``."""
         now = time.monotonic()
         if now - self._last.get(key, -self._every) < self._every:
             self._held[key] = self._held.get(key, 0) + 1
@@ -90,4 +141,6 @@ class Sparingly:
             self._last.clear()
         held = self._held.pop(key, 0)
         self._last[key] = now
-        log.warning("%s%s", message, f" (and {held} times more)" if held else "")
+        more = f" (and {held} times more)" if held else ""
+        # The line belongs to whoever warns.
+        log.warning("%s%s", message, more, extra=about, stacklevel=2)

@@ -1,5 +1,10 @@
 """Prometheus metrics. kube-scheduler has none for the time it spends in an extender: these are all."""
 
+import platform
+from collections.abc import Iterable
+from functools import partial
+from typing import get_args
+
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -12,14 +17,17 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from bayplan.authoring.editions import current_edition
 from bayplan.engine.decision import Decision
-from bayplan.engine.guard import Failure
+from bayplan.engine.guard import Attempt, FailureKind
 from bayplan.engine.preempt import PreemptDecision
+from bayplan.ops.own import Families, render_own
 
 # Texts come from policies: a policy which writes numbers into them must not fill the server's memory.
 _REASONS_LIMIT = 200
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 2.5e8)
+_RESULTS = ("ok", "error", "invalid", "overload")
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 # A second series beside each counter, which nobody asks for.
@@ -29,24 +37,29 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 class Metrics:
     """Counts and durations, by verb, by policy and by reason."""
 
-    def __init__(self, *, version: str) -> None:
+    def __init__(self, *, version: str, verbs: Iterable[str] = ()) -> None:
         self.registry = CollectorRegistry()
+        self.edition = current_edition()
+        """The policies at work, which may have metrics of their own."""
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        info = Gauge("bayplan_info", "Version of Bayplan.", ["version"], registry=self.registry)
-        info.labels(version).set(1)
-        self.requests = Counter(
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        seconds = partial(Histogram, buckets=_SECONDS, registry=self.registry)
+        info = gauge("bayplan_info", "Versions of Bayplan and of Python.", ["version", "python"])
+        info.labels(version, platform.python_version()).set(1)
+        self.health = gauge(
+            "bayplan_health_check", "1 where a check behind /livez or /readyz passes.", ["check", "endpoint"]
+        )
+        self.requests = counter(
             "bayplan_requests",
             "Requests by verb and result: ok, error (a policy failed), invalid (bad bytes), overload.",
             ["verb", "result"],
-            registry=self.registry,
         )
-        self.duration = Histogram(
+        self.duration = seconds(
             "bayplan_request_duration_seconds",
             "From the last byte of the request to the first of the answer.",
             ["verb"],
-            buckets=_SECONDS,
-            registry=self.registry,
         )
         self.size = Histogram(
             "bayplan_request_size_bytes",
@@ -55,117 +68,127 @@ class Metrics:
             buckets=_BYTES,
             registry=self.registry,
         )
-        self.in_flight = Gauge(
-            "bayplan_requests_in_flight", "Requests being answered.", registry=self.registry
+        self.in_flight = gauge("bayplan_requests_in_flight", "Requests being answered.")
+        self.connections = gauge("bayplan_connections", "Open connections.")
+        self.nodes = counter(
+            "bayplan_nodes", "Nodes that policies judged, by verb and verdict.", ["verb", "verdict"]
         )
-        self.connections = Gauge("bayplan_connections", "Open connections.", registry=self.registry)
-        self.nodes = Counter(
-            "bayplan_nodes",
-            "Nodes that policies judged, by verb and verdict.",
-            ["verb", "verdict"],
-            registry=self.registry,
-        )
-        self.rejections = Counter(
+        self.rejections = counter(
             "bayplan_rejections",
             "Nodes refused, by policy and reason; mode is observe or shadow where nothing was changed.",
             ["policy", "reason", "mode"],
-            registry=self.registry,
         )
-        self.policy_duration = Histogram(
+        self.policy_duration = seconds(
             "bayplan_policy_duration_seconds",
-            "Time in one hook of a policy.",
-            ["policy", "hook"],
-            buckets=_SECONDS,
-            registry=self.registry,
+            "Time in one hook of a policy for one request; point is the kind of hook.",
+            ["policy", "hook", "point"],
         )
-        self.policy_failures = Counter(
+        self.policy_failures = counter(
             "bayplan_policy_failures",
             "Hooks that failed, by kind: exception, bad-result, unknown-node, overrun.",
             ["policy", "kind"],
-            registry=self.registry,
         )
-        self.policy_healthy = Gauge(
+        self.policy_healthy = gauge(
             "bayplan_policy_healthy",
             "0 while a thread of the policy is stuck past its deadline, and for a minute after an overrun.",
             ["policy"],
-            registry=self.registry,
         )
-        self.view_nodes = Gauge("bayplan_view_nodes", "Nodes in the server's view.", registry=self.registry)
-        self.view_pods = Gauge(
-            "bayplan_view_pods", "Unfinished pods in the server's view.", registry=self.registry
+        self.view_nodes = gauge("bayplan_view_nodes", "Nodes in the server's view.")
+        self.view_pods = gauge("bayplan_view_pods", "Unfinished pods in the server's view.")
+        self.view_age = gauge("bayplan_view_age_seconds", "Age of the server's view.")
+        self.view_max_age = gauge(
+            "bayplan_view_max_age_seconds",
+            "The age from which on the server is not ready; infinite for a file, which does not change.",
         )
-        self.view_age = Gauge("bayplan_view_age_seconds", "Age of the server's view.", registry=self.registry)
-        self.drift = Gauge(
+        self.drift = gauge(
             "bayplan_view_drift",
             "Differences between the view and a fresh list, at the last look; there must be none.",
-            registry=self.registry,
         )
-        self.assumed = Gauge(
-            "bayplan_assumed_pods",
-            "Pods that are bound, or being bound, and not yet confirmed by the watch.",
-            registry=self.registry,
+        self.assumed = gauge(
+            "bayplan_assumed_pods", "Pods that are bound, or being bound, and not yet confirmed by the watch."
         )
-        self.unsettled = Gauge(
-            "bayplan_unsettled_binds", "Binds whose outcome is not known yet.", registry=self.registry
-        )
-        self.unaccounted = Gauge(
+        self.unsettled = gauge("bayplan_unsettled_binds", "Binds whose outcome is not known yet.")
+        self.unaccounted = gauge(
             "bayplan_unaccounted_pods",
             "Pods that hold a managed resource and were not bound by us; they count on every device.",
-            registry=self.registry,
         )
-        self.overcommitted = Gauge(
+        self.overcommitted = gauge(
             "bayplan_overcommitted_devices",
             "Devices of which more was given than there is, at the last look; there must be none.",
-            registry=self.registry,
         )
-        self.nudges = Counter("bayplan_nudges", "Waiting pods that were touched.", registry=self.registry)
-        self.writer = Gauge(
+        self.nudges = counter("bayplan_nudges", "Waiting pods that were touched.")
+        self.writer = gauge(
             "bayplan_writer",
-            "1 while this server may bind: it holds the Lease, or needs none.",
-            registry=self.registry,
+            "1 while this server may bind; lease is the Lease that it must hold, empty where it needs none.",
+            ["lease"],
         )
-        self.source_up = Gauge(
-            "bayplan_source_up",
-            "1 when the last question to a source had an answer.",
-            ["source"],
-            registry=self.registry,
+        self.source_up = gauge(
+            "bayplan_source_up", "1 when the last question to a source had an answer.", ["source"]
         )
-        self.source_age = Gauge(
-            "bayplan_source_age_seconds", "Age of a source's values.", ["source"], registry=self.registry
+        self.source_age = gauge("bayplan_source_age_seconds", "Age of a source's values.", ["source"])
+        self.source_max_age = gauge(
+            "bayplan_source_max_age_seconds", "The age from which on values are missing.", ["source"]
         )
-        self.source_duration = Histogram(
-            "bayplan_source_duration_seconds",
-            "Time that a source took to answer, or not to.",
-            ["source"],
-            buckets=_SECONDS,
-            registry=self.registry,
+        self.source_duration = seconds(
+            "bayplan_source_duration_seconds", "Time that a source took to answer, or not to.", ["source"]
         )
-        self.source_failures = Counter(
-            "bayplan_source_failures",
-            "Questions to a source that had no answer.",
-            ["source"],
-            registry=self.registry,
+        self.source_failures = counter(
+            "bayplan_source_failures", "Questions to a source that had no answer.", ["source"]
         )
-        self.generation = Gauge(
+        self.generation = gauge(
             "bayplan_generation",
             "Which configuration is at work: 1 from the start, one more with each reload.",
-            registry=self.registry,
         )
-        self.reloads = Counter(
+        self.reloads = counter(
             "bayplan_reloads",
             "Reloads of the configuration: ok, or refused where the old one stays.",
             ["result"],
-            registry=self.registry,
+        )
+        self.recordings = counter(
+            "bayplan_recorded",
+            "Decisions for the recording: written, dropped where the disk is too slow, failed.",
+            ["result"],
+        )
+        self.reload_ok = gauge(
+            "bayplan_last_reload_successful",
+            "0 while a changed configuration is refused and the old one stays.",
+        )
+        self.reload_time = gauge(
+            "bayplan_last_reload_success_timestamp_seconds", "When the configuration at work was loaded."
+        )
+        self.certificate_expiry = gauge(
+            "bayplan_certificate_expiry_timestamp_seconds",
+            "When the first certificate of a chain ends that is in use: server is our own.",
+            ["use"],
+        )
+        self.loop_lag = seconds(
+            "bayplan_event_loop_lag_seconds", "How late the event loop was, looked at about once a second."
         )
         self._reasons: set[tuple[str, str]] = set()
+        self.view_max_age.set(float("inf"))
+        self.reload_ok.set(1)
+        self.reload_time.set_to_current_time()
+        self._begin_at_zero(verbs)
+
+    def _begin_at_zero(self, verbs: Iterable[str]) -> None:
+        """A series that is not there before its first event hides that event from `increase`."""
+        for verb in verbs:
+            for result in _RESULTS:
+                self.requests.labels(verb, result)
+        for result in ("ok", "refused"):
+            self.reloads.labels(result)
+
+    def ran(self, attempt: Attempt) -> None:
+        """Count the hooks that were called for one request."""
+        for each in attempt.ran.values():
+            hook = each.hook
+            if each.calls:
+                self.policy_duration.labels(hook.policy, hook.name, hook.spec.kind).observe(each.seconds)
+            for kind, count in each.failures.items():
+                self.policy_failures.labels(hook.policy, kind).inc(count)
 
     def decided(self, verb: str, decision: Decision, *, observe: bool) -> None:
         """Count what a decision says."""
-        for outcome in decision.outcomes:
-            hook = outcome.hook
-            self.policy_duration.labels(hook.policy, hook.name).observe(outcome.seconds)
-            if outcome.failure:
-                self.failed(hook.policy, outcome.failure)
         mode = "observe" if observe else "decide"
         refused = 0
         for outcome, reason, rows in decision.groups():
@@ -193,13 +216,24 @@ class Metrics:
             self._reasons.add((policy, reason))
         self.rejections.labels(policy, reason, mode).inc(count)
 
-    def failed(self, policy: str, failure: Failure) -> None:
-        """Count a hook's failure."""
-        self.policy_failures.labels(policy, failure.kind).inc()
+    def know_policies(self, health: dict[str, bool]) -> None:
+        """Which policies are at work, and whether each is healthy."""
+        self.policy_healthy.clear()
+        for policy, healthy in health.items():
+            self.policy_healthy.labels(policy).set(healthy)
+            for kind in get_args(FailureKind):
+                self.policy_failures.labels(policy, kind)
+
+    def recorded(self, result: str) -> None:
+        """Count a decision that a recording got, or did not: written, dropped or failed."""
+        self.recordings.labels(result).inc()
 
     def reloaded(self, result: str) -> None:
         """Count a reload: ok or refused."""
         self.reloads.labels(result).inc()
+        self.reload_ok.set(result == "ok")
+        if result == "ok":
+            self.reload_time.set_to_current_time()
 
     def source_asked(self, source: str, seconds: float, error: str) -> None:
         """Count a question to a source."""
@@ -210,4 +244,5 @@ class Metrics:
 
     def render(self) -> bytes:
         """The text that Prometheus scrapes."""
-        return generate_latest(self.registry)
+        ours = Families(self.registry.collect())
+        return generate_latest(ours) + render_own(self.edition, [family.name for family in ours])

@@ -3,9 +3,11 @@
 import logging
 import ssl
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bayplan.ops.expiry import chain_ends
 from bayplan.ops.logs import Sparingly
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,10 @@ class TlsFiles:
         Contents, since a Secret's files are swapped by a link and may keep their times.
         """
         return tuple(_content(path) for path in self._paths)
+
+    def ends(self) -> datetime | None:
+        """When the certificate, or one that came with it, ends; ``None`` where that cannot be read."""
+        return chain_ends(self.cert_file)
 
     def context(self) -> ssl.SSLContext:
         """A server context from the files as they are now."""

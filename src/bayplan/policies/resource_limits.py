@@ -216,7 +216,9 @@ class _Usage:
     def verdict(self, pod: Pod, nodes: NodeTable) -> Verdict:
         """Where measured usage, pods that came since and this pod are too much together."""
         allocatable = np.maximum(nodes[f"{self._resource}.allocatable"], 1)
-        later = nodes.growth(self._resource, since=self.column) + float(pod.request(self._resource))
+        # A pod that went may have been idle: what it asked for is not taken off.
+        came = nodes.growth(self._resource, since=self.column).clip(min=0)
+        later = came + float(pod.request(self._resource))
         used = nodes[self.column] / self._scale + later / allocatable
         verdict = self._hot.where(used > self._most, used=used, most=self._most)
         return verdict | self._unknown.where(np.isnan(used) & self._unknown_fails)

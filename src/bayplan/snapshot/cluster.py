@@ -30,8 +30,11 @@ class Snapshot:
         pods: Sequence[Pod] | Callable[[], Sequence[Pod]] | None,
         *,
         rows: dict[str, int] | None = None,
+        elsewhere: Sequence[Pod] | None = None,
     ) -> None:
         self.nodes = nodes
+        self.elsewhere = elsewhere
+        """Pods on no known node, where they are kept apart: they come after those that are placed."""
         self._pods = pods
         if rows is not None:
             self.__dict__["rows"] = rows

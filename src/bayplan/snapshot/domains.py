@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from bayplan.kube.node import NodeObject
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.columns import LABELS, Column, Label, Values
+from bayplan.snapshot.saturate import add_up
 from bayplan.snapshot.strings import Strings
 
 By = str | Column | Sequence[str | Column]
@@ -70,8 +71,8 @@ def over_domains(totals: NDArray[np.int64], domains: Values) -> NDArray[np.int64
     """Each node's total over all nodes of its domain; -1 for a node in none."""
     texts = _texts(domains)
     inside = texts.present
-    sums = np.zeros(len(texts.values) + 1, dtype=np.int64)
-    np.add.at(sums, texts.codes[inside], totals[inside])
+    once = np.ones(np.count_nonzero(inside), dtype=np.int64)
+    sums = add_up(len(texts.values) + 1, [(texts.codes[inside], totals[inside], once)])
     # The code of an absent value is -1: the last place.
     sums[-1] = -1
     return sums[texts.codes]

@@ -6,6 +6,7 @@ by node. A value that is missing, or older than its source allows, is NaN.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any, Literal
 
 import numpy as np
@@ -107,19 +108,19 @@ class Requested:
     """What the pods on each node requested at one moment. Small, since it outlives its table."""
 
     def __init__(self, names: Sequence[str], requests: Sequence[Mapping[str, int]]) -> None:
-        self._names = names
-        self._requests = requests
+        self.names = names
+        self.requests = requests
         self._columns: dict[str, NDArray[np.int64]] = {}
 
     def over(self, names: Sequence[str], resource: str) -> NDArray[np.int64]:
         """What was requested on the nodes of these names; 0 on one that was not there."""
         column = self._columns.get(resource)
         if column is None:
-            column = np.array([there.get(resource, 0) for there in self._requests], dtype=np.int64)
+            column = np.array([there.get(resource, 0) for there in self.requests], dtype=np.int64)
             self._columns[resource] = column
-        if names == self._names:
+        if names == self.names:
             return column
-        rows = {name: row for row, name in enumerate(self._names)}
+        rows = {name: row for row, name in enumerate(self.names)}
         places = np.array([rows.get(name, -1) for name in names], dtype=np.intp)
         padded = np.append(column, 0)
         found: NDArray[np.int64] = padded[places]
@@ -179,14 +180,14 @@ NO_READINGS = Readings()
 def by_field(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
     """Values by field out of values by node: ``{"a": 1}`` or ``{"a": {"warranty": True}}``.
 
-    ``None`` is no value; `ValueError` for anything else that is neither a number nor a text.
+    ``None`` and NaN are no values; `ValueError` for anything else that is neither a number nor a text.
     """
     fields: dict[str, dict[str, Scalar]] = {}
     for node, value in values.items():
         several = value if isinstance(value, Mapping) else {PLAIN: value}
         for name, given in several.items():
             one = given.item() if isinstance(given, np.generic) else given
-            if one is None:
+            if one is None or (isinstance(one, float) and isnan(one)):
                 continue
             if not isinstance(one, Scalar):
                 where = f"{node}.{name}" if name else node

@@ -26,6 +26,7 @@ from bayplan.snapshot.columns import (
 )
 from bayplan.snapshot.conditions import EVERY_POD
 from bayplan.snapshot.domains import By, column_of, over_domains
+from bayplan.snapshot.lastread import LastRead
 from bayplan.snapshot.row import Node
 from bayplan.snapshot.sources import NO_READINGS, Latch, Reading, Readings, Requested, Source
 from bayplan.snapshot.strings import Strings
@@ -82,6 +83,7 @@ class NodeTable:
 
     __slots__ = (
         "_columns",
+        "_last_read",
         "_load",
         "_names",
         "_objects",
@@ -99,6 +101,7 @@ class NodeTable:
         load: Load | None = None,
         *,
         static: dict[Column, Values] | None = None,
+        last_read: LastRead | None = None,
     ) -> None:
         self._objects = objects
         self._load = load
@@ -107,6 +110,7 @@ class NodeTable:
         self._rows: NDArray[np.intp] | None = None
         # Columns of the objects alone are shared with tables that differ only in their pods.
         self._static = {} if static is None else static
+        self._last_read = LastRead() if last_read is None else last_read
         self._columns: dict[str, NDArray[Any]] = {}
         self._units: dict[Units, NDArray[np.int64]] = {}
         self._readings = NO_READINGS
@@ -148,7 +152,7 @@ class NodeTable:
 
     def with_load(self, load: Load) -> "NodeTable":
         """The same nodes with other pods on them."""
-        table = NodeTable(self.objects, load, static=self._static)
+        table = NodeTable(self.objects, load, static=self._static, last_read=self._last_read)
         table._names = self._names
         table._readings = self._readings
         table._sourced = self._sourced
@@ -156,7 +160,7 @@ class NodeTable:
 
     def with_readings(self, readings: Readings) -> "NodeTable":
         """The same nodes and pods with these values from outside; columns are shared."""
-        table = NodeTable(self.objects, self._load, static=self._static)
+        table = NodeTable(self.objects, self._load, static=self._static, last_read=self._last_read)
         table._names = self._names
         table._columns = self._columns
         table._units = self._units
@@ -170,29 +174,32 @@ class NodeTable:
         """The table after a few changes: only these rows are computed again.
 
         ``changed`` are rows whose Node is another one (new rows too), ``loaded`` rows whose pods are.
-        Columns are copied out first: policy threads may add one to this table at any moment.
+        Columns are copied out first: policy threads may add one to this table at any moment. Those that
+        nobody has read for long are not among the copies.
         """
+        last_read = self._last_read
+        last_read.next_step()
         static = self._static
         if changed.size or len(objects) != len(self):
             fresh = [objects[row] for row in changed.tolist()]
             static = {
                 column: _patched(values, len(objects), changed, column.read(fresh))
-                for column, values in list(self._static.items())
+                for column, values in last_read.of(self._static)
             }
-        table = NodeTable(objects, load, static=static)
+        table = NodeTable(objects, load, static=static, last_read=last_read)
         table._readings = self._readings
         table._names = self._names_after(objects, changed)
         fresh_nodes = [objects[row] for row in changed.tolist()]
-        for source, (reading, old) in list(self._sourced.items()):
+        for source, (reading, old) in last_read.of(self._sourced):
             again = reading.read(source, fresh_nodes)
             table._sourced[source] = (reading, _patched(old, len(objects), changed, again))
-        for name, values in list(self._columns.items()):
+        for name, values in last_read.of(self._columns):
             resource, _, aspect = name.rpartition(".")
             if aspect == "requested":
                 used = [load.requests[row].get(resource, 0) for row in loaded.tolist()]
                 fresh_values = np.array(used, dtype=np.int64)
                 table._columns[name] = _patched_array(values, len(objects), loaded, fresh_values)
-        for units, free in list(self._units.items()):
+        for units, free in last_read.of(self._units):
             there = [load.pods[row] for row in loaded.tolist()]
             again = units.read_loaded([objects[row] for row in loaded.tolist()], there, devices=free.shape[1])
             if again.shape[1] == free.shape[1]:
@@ -258,6 +265,17 @@ class NodeTable:
             return np.zeros(len(self), dtype=np.int64)
         grown: NDArray[np.int64] = root[f"{resource}.requested"] - before.over(root.names, resource)
         return grown if rows is None else grown[rows]
+
+    @property
+    def origin(self) -> tuple[Sequence[str], NDArray[np.uint32]]:
+        """The names of the table that everything was taken from, and which of them our rows are.
+
+        Tables that follow one another share their names, so that this is small to keep.
+        """
+        root, rows = self._root()
+        if rows is None:
+            rows = np.arange(len(root))
+        return root.names, rows.astype(np.uint32)
 
     @property
     def requested_now(self) -> Requested | None:
@@ -332,6 +350,8 @@ class NodeTable:
         return self._of_pods(name, *resource)
 
     def _declared(self, column: Column) -> Values:
+        if self._parent is None:
+            self._last_read.note(column)
         values = self._static.get(column)
         if values is None:
             if self._parent is None or self._rows is None:
@@ -344,6 +364,8 @@ class NodeTable:
         return values
 
     def _free_units(self, units: Units) -> NDArray[np.int64]:
+        if self._parent is None:
+            self._last_read.note(units)
         values = self._units.get(units)
         if values is None:
             if self._parent is not None and self._rows is not None:
@@ -359,6 +381,7 @@ class NodeTable:
     def _from_source(self, column: Source | Latch) -> Values:
         root, rows = self._root()
         reading = root._readings.of(column)
+        root._last_read.note(column)
         known = root._sourced.get(column)
         if known is None or known[0] is not reading:
             values = reading.read(column, root.objects)
@@ -368,6 +391,8 @@ class NodeTable:
         return known[1] if rows is None else _sliced(known[1], rows)
 
     def _of_pods(self, name: str, resource: str, aspect: str) -> NDArray[Any]:
+        if self._parent is None:
+            self._last_read.note(name)
         values = self._columns.get(name)
         if values is None:
             if self._parent is not None and self._rows is not None:

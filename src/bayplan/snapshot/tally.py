@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.kube.pod import Pod
+from bayplan.snapshot.saturate import add_up
 from bayplan.snapshot.strings import Strings
 
 Bools = NDArray[np.bool_]
@@ -42,7 +43,7 @@ class Condition(Protocol):
 
 
 class PodKinds:
-    """Every kind of pod that was seen. It only grows, so a number once given stays right."""
+    """Kinds of pods that were seen. It only grows, so a number once given stays right."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -70,6 +71,16 @@ class PodKinds:
             if number == len(self._kinds):
                 self._kinds.append(PodKind(pod.namespace, labels, key[2], requests))
         return number
+
+    def only(self, numbers: NDArray[np.int64]) -> "PodKinds":
+        """Others, in which these kinds, in this order, are the first ones and all."""
+        fewer = PodKinds()
+        with self._lock:
+            keys = list(self._numbers)
+        for number in numbers.tolist():
+            fewer._numbers[keys[number]] = len(fewer._kinds)
+            fewer._kinds.append(self._kinds[number])
+        return fewer
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -167,13 +178,15 @@ class PodTable:
         chosen = where.over(self._kinds, self._kind_count)
         # A row that is gone may still stand in two parts, where it adds up to nothing.
         highest = max((int(part.rows.max()) for part in self._parts), default=0)
-        total = np.zeros(max(nodes, highest + 1), dtype=np.int64)
-        for part in self._parts:
-            picked = np.flatnonzero(chosen[part.numbers])
-            counts = part.counts[picked]
-            if amounts is not None:
-                counts = counts * amounts[part.numbers[picked]]
-            np.add.at(total, part.rows[picked], counts)
+        size = max(nodes, highest + 1)
+        picked = [(part, np.flatnonzero(chosen[part.numbers])) for part in self._parts]
+        if amounts is not None:
+            return add_up(
+                size, [(part.rows[at], amounts[part.numbers[at]], part.counts[at]) for part, at in picked]
+            )[:nodes]
+        total = np.zeros(size, dtype=np.int64)
+        for part, at in picked:
+            np.add.at(total, part.rows[at], part.counts[at])
         return total[:nodes]
 
 
@@ -184,6 +197,7 @@ class Tally:
         self._kinds = PodKinds()
         self._base = _Entries.of([])
         self._since: list[tuple[int, int, int]] = []
+        self._kinds_in_use = 0
 
     def add(self, pod: Pod, row: int, by: int = 1) -> None:
         """Count a pod on a row; ``by=-1`` takes it away."""
@@ -192,11 +206,21 @@ class Tally:
     def freeze(self) -> PodTable:
         """The counts as they are now: what was counted before is shared, not copied."""
         recent = _Entries.of(self._since)
-        if len(recent) > _FOLD:
+        # Kinds are also made of pods that only might be placed.
+        if len(recent) > _FOLD or len(self._kinds) > 2 * self._kinds_in_use + _FOLD:
             self._base = _folded(self._base, recent)
             self._since.clear()
             recent = _Entries.of([])
+            self._forget_kinds()
         return PodTable(self._kinds, (self._base, recent))
+
+    def _forget_kinds(self) -> None:
+        """Kinds of which there is no pod any more go, where they are most; frozen tables keep theirs."""
+        used, numbers = np.unique(self._base.numbers, return_inverse=True)
+        self._kinds_in_use = len(used)
+        if len(self._kinds) > 2 * len(used):
+            self._kinds = self._kinds.only(used.astype(np.int64))
+            self._base = _Entries(numbers.astype(np.int32), self._base.rows, self._base.counts)
 
 
 def _folded(base: _Entries, recent: _Entries) -> _Entries:

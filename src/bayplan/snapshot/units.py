@@ -84,8 +84,12 @@ class Units:
         return device_sizes(self.capacity.texts(node).get(self.capacity.key))
 
     def given_to(self, pod: Pod) -> Mapping[int, int]:
-        """What we gave a pod, by device."""
-        return taken(pod.annotations.get(ALLOCATION, "{}")).get(self.resource, {})
+        """What we gave a pod, by device; nothing where its claim cannot be true.
+
+        Anybody may have written the annotation: it counts for what the pod asks for, on each device up to
+        that, and only where all of it is accounted for.
+        """
+        return self._given(pod, self.need(pod))
 
     def read_loaded(
         self, nodes: Sequence[NodeObject], pods: Sequence[Iterable[Pod]], *, devices: int = 0
@@ -108,11 +112,16 @@ class Units:
 
     def held_by(self, pod: Pod, devices: int) -> Mapping[int, int]:
         """What a bound pod holds. One that asked for it without us may be on any device: on all of them."""
-        held = taken(pod.annotations.get(ALLOCATION, "{}")).get(self.resource)
-        if held is None:
-            need = self.need(pod)
-            return dict.fromkeys(range(devices), need) if need else {}
-        return {device: amount for device, amount in held.items() if device < devices}
+        need = self.need(pod)
+        if not need:
+            return {}
+        held = {device: amount for device, amount in self._given(pod, need).items() if device < devices}
+        return held if sum(held.values()) >= need else dict.fromkeys(range(devices), need)
+
+    def _given(self, pod: Pod, need: int) -> Mapping[int, int]:
+        claimed = taken(pod.annotations.get(ALLOCATION, "{}")).get(self.resource, {})
+        given = {device: min(amount, need) for device, amount in claimed.items()}
+        return given if need and sum(given.values()) >= need else {}
 
 
 @lru_cache(maxsize=65536)

@@ -88,6 +88,7 @@ def write_config(folder: Path, *, entry: dict[str, Any] | None = None, **extende
         "kind": "BayplanConfiguration",
         "policies": [{"use": "obedient.py", **(entry or {})}, {"use": "other.py"}],
         "extender": {"listen": "127.0.0.1:0", "opsListen": "127.0.0.1:0", **extender},
+        "page": {"listen": "off"},
     }
     path = folder / "bayplan.yaml"
     path.write_text(yaml.safe_dump(config))

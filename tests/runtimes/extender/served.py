@@ -24,7 +24,8 @@ class Served:
     def __init__(self, folder: Path, *flags: str, **options: Any) -> None:
         self.port, self.ops_port = free_port(), free_port()
         config = write_config(folder, **options)
-        addresses = ["--listen", f"127.0.0.1:{self.port}", "--ops-listen", f"127.0.0.1:{self.ops_port}"]
+        addresses = [f"--listen=127.0.0.1:{self.port}", f"--ops-listen=127.0.0.1:{self.ops_port}"]
+        addresses.append("--page-listen=off")
         self.child = Child(
             "bayplan serve", [BAYPLAN, "serve", "--config", config, *addresses, *flags], log=folder / "log"
         )

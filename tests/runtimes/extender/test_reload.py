@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -118,7 +119,7 @@ def reloading(tmp_path: Path) -> Iterator[Reloading]:
 def serving(folder: Folder, tmp_path: Path) -> Iterator[Reloading]:
     port, ops_port = free_port(), free_port()
     command: list[str | Path] = [BAYPLAN, "serve", "--config", folder.path / "bayplan.yaml"]
-    addresses = ["--listen", f"127.0.0.1:{port}", "--ops-listen", f"127.0.0.1:{ops_port}"]
+    addresses = [f"--listen=127.0.0.1:{port}", f"--ops-listen=127.0.0.1:{ops_port}", "--page-listen=off"]
     child = Child("bayplan serve", [*command, *addresses], log=tmp_path / "log")
     running = Reloading(folder, child, port, ops_port)
 
@@ -252,6 +253,67 @@ def test_a_config_map_that_is_swapped(tmp_path: Path) -> None:
         for number in (2, 3):
             swap(number)
             assert running.wait_for(f"says version {number}") == number
+
+
+METERED = """
+import bayplan
+from prometheus_client import Counter, Gauge
+
+SEEN = Counter("licences_seen_total", "Pods that were asked about.", ["text"])
+CLASH = Gauge("bayplan_generation", "Not ours to tell.")
+
+@bayplan.filter
+def says(pod, node):
+    SEEN.labels("TEXT").inc()
+    return "says TEXT"
+"""
+
+
+def test_a_policy_has_metrics_of_its_own_which_go_with_it(reloading: Reloading) -> None:
+    def seen(text: str) -> list[str]:
+        wanted = f'licences_seen_total{{text="{text}"}} '
+        return [line for line in reloading.metrics().splitlines() if line.startswith(wanted)]
+
+    reloading.folder.write("policy.py", METERED.replace("TEXT", "two"))
+    assert reloading.wait_for("says two") == 2
+    before = seen("two")
+    reloading.ask()
+    assert len(before) == len(seen("two")) == 1
+    assert seen("two") != before
+
+    reloading.folder.write("policy.py", METERED.replace("TEXT", "broken") + "\n1 / 0\n")
+    reloading.hang_up()
+    reloading.wait_refused("ZeroDivisionError")
+    assert seen("two")
+
+    reloading.folder.write("policy.py", METERED.replace("TEXT", "three"))
+    assert reloading.wait_for("says three") == 3
+    assert seen("three")
+    text = reloading.metrics()
+    assert 'text="two"' not in text
+    assert 'text="broken"' not in text
+    families = Counter(line.split()[2] for line in text.splitlines() if line.startswith("# TYPE"))
+    assert {name: count for name, count in families.items() if count > 1} == {}
+    assert "bayplan_generation 3.0" in text
+
+    reloading.folder.write("policy.py", policy("four"))
+    assert reloading.wait_for("says four") == 4
+    assert "licences_seen" not in reloading.metrics()
+
+
+def test_a_server_ends_though_an_import_hangs(reloading: Reloading) -> None:
+    here = reloading.folder.path / "reached"
+    hangs = f"import pathlib, time\npathlib.Path({str(here)!r}).touch()\ntime.sleep(600)\n"
+    reloading.folder.write("policy.py", hangs + policy("late"))
+    wait_until(here.exists, 20, what="the import hangs", explain=reloading.child.log)
+    assert reloading.ask() == ("says one", 1)
+
+    start = time.monotonic()
+    os.kill(reloading.child.pid, signal.SIGTERM)
+    wait_until(lambda: not reloading.child.alive, 20, what="it has ended", explain=reloading.child.log)
+
+    assert time.monotonic() - start < 5
+    assert reloading.child.exit_code == 0
 
 
 def test_no_request_is_lost_while_it_reloads(reloading: Reloading) -> None:

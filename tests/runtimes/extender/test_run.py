@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 def first_lines(folder: Path, *flags: str) -> str:
     """The log until everything of the start is said."""
     ports = ["--listen", f"127.0.0.1:{free_port()}", "--ops-listen", f"127.0.0.1:{free_port()}"]
-    command: list[str | Path] = [BAYPLAN, "serve", folder / "policy.py", *ports, *flags]
+    command: list[str | Path] = [BAYPLAN, "serve", folder / "policy.py", "--page-listen=off", *ports, *flags]
     child = Child("bayplan serve", command, log=folder / "log")
     try:
         wait_until(lambda: "cluster: " in child.log(), 20, what="the start is told")

@@ -138,7 +138,7 @@ def test_sigterm_while_the_api_server_does_not_answer_ends_at_once(tmp_path: Pat
         config = write_config(tmp_path)
         child = Child(
             "bayplan serve",
-            [BAYPLAN, "serve", "--config", config, "--kubeconfig", kubeconfig],
+            [BAYPLAN, "serve", "--config", config, "--kubeconfig", kubeconfig, "--page-listen=off"],
             log=tmp_path / "log",
         )
         silent.settimeout(20)
@@ -287,7 +287,7 @@ def test_a_burst_over_the_connection_cap_is_held_by_the_real_server_too(tmp_path
 
 
 def test_observe_and_json_logs_are_flags(tmp_path: Path) -> None:
-    with served(tmp_path, "--observe", "--log-json") as server:
+    with served(tmp_path, "--observe", "--log-format=json") as server:
         answer = server.ask("filter", full(refuse='{"node-1": "no"}'))
         lines = [json.loads(line) for line in server.child.log().splitlines()]
 
@@ -301,7 +301,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path, flag: str, oth
         policy, taken = tmp_path / "first" / "obedient.py", f"127.0.0.1:{server.port}"
         second = Child(
             "second",
-            [BAYPLAN, "serve", policy, flag, taken, other, f"127.0.0.1:{free_port()}"],
+            [BAYPLAN, "serve", policy, flag, taken, other, f"127.0.0.1:{free_port()}", "--page-listen=off"],
             log=tmp_path / "log",
         )
 

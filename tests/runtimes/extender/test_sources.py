@@ -69,6 +69,7 @@ async def door(
                 {"use": "other.py", "for": {"namespaces": ["other"]}},
             ],
             "extender": {"listen": "127.0.0.1:0", "opsListen": "127.0.0.1:0"},
+            "page": {"listen": "off"},
         }
         (folder / "bayplan.yaml").write_text(yaml.safe_dump(config))
         loaded, problems = load_checked([], Flags(config=folder / "bayplan.yaml"))

@@ -82,6 +82,28 @@ async def test_an_overrun_is_answered_for_by_the_failure_policy(
     assert (healthy, failures) == (0, 2)
 
 
+async def test_a_shadow_that_overran_is_left_out_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def seconds() -> float:
+        start = time.monotonic()
+        answer = await ask(server, "filter", names_request(NODES, pod=LOOP))
+        assert (answer.json["NodeNames"], answer.json["Error"]) == (NODES, "")
+        return time.monotonic() - start
+
+    limits = {"policyTimeout": "500ms", "requestTimeout": "3s"}
+    async with serving(tmp_path, view=NODES, entry={"shadow": True}, limits=limits) as server:
+        first, *others = [await seconds() for _ in range(4)]
+        overruns = server.workers.overruns()
+        monkeypatch.setattr("bayplan.runtimes.extender.workers._UNHEALTHY_SECONDS", 0.0)
+        later = await seconds()
+
+    assert first >= 0.5
+    assert max(others) < 0.4
+    assert overruns == {"obedient": 1}
+    assert later >= 0.5
+
+
 async def test_a_policy_that_keeps_its_time_is_healthy(tmp_path: Path) -> None:
     async with hasty(tmp_path) as server:
         await ask(server, "filter", names_request(NODES))

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.sources import Source
@@ -23,7 +24,7 @@ class Service:
 
     def __init__(self) -> None:
         self.questions: list[tuple[str, list[str]]] = []
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
 
     async def __call__(self, http: SourceHttp, pod: Pod, names: Sequence[str]) -> Mapping[str, Any]:
         self.questions.append((pod.name, list(names)))
@@ -157,3 +158,36 @@ def _without_uid(name: str) -> Pod:
     pod = make_pod(name)
     assert pod.metadata is not None
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=""))
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        pytest.param(asyncio.CancelledError(), id="a task of its own was cancelled"),
+        pytest.param(SystemExit(2), id="a library that would end the program"),
+    ],
+)
+async def test_whatever_the_source_raises_is_its_own_failure(raised: BaseException) -> None:
+    world = World(fallback={"score": 7.0})
+    world.service.failure = raised
+
+    assert await world.scores(make_pod("p")) == [7, 7]
+    assert world.asker.error.startswith(f"it raised {type(raised).__name__}")
+
+
+async def test_who_asks_and_is_cancelled_stops() -> None:
+    asked = asyncio.Event()
+
+    async def slow(http: SourceHttp, pod: Pod, names: Sequence[str]) -> Mapping[str, Any]:
+        asked.set()
+        await asyncio.Event().wait()
+        return {}
+
+    asker = Asker(Asked("svc", slow, timeout_seconds=60), SourceHttp())
+    task = asyncio.create_task(asker.about(make_pod("p"), NODES))
+    await asked.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
+    assert asker.failures == 0

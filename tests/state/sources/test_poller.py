@@ -20,12 +20,12 @@ LOAD = Source("load")
 class Outside:
     """Whatever a source says, in turn; the last one again and again."""
 
-    def __init__(self, *answers: Mapping[str, Any] | Exception) -> None:
+    def __init__(self, *answers: Mapping[str, Any] | BaseException) -> None:
         self.answers = list(answers)
 
     async def fetch(self, http: SourceHttp) -> Mapping[str, Any]:
         said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(said, Exception):
+        if isinstance(said, BaseException):
             raise said
         return said
 
@@ -40,7 +40,7 @@ class _Straight(random.Random):
 class World:
     """A poller on a clock that is moved by hand."""
 
-    def __init__(self, *answers: Mapping[str, Any] | Exception, **settings: Any) -> None:
+    def __init__(self, *answers: Mapping[str, Any] | BaseException, **settings: Any) -> None:
         self.now = 1000.0
         self.changes = 0
         self.tries: list[str] = []
@@ -113,6 +113,10 @@ async def test_a_source_that_fails_keeps_its_values_until_they_are_too_old() -> 
         pytest.param(SourceError("down"), "down", id="down"),
         pytest.param({"n": [1]}, "n: want a number or a text, got list", id="nonsense"),
         pytest.param(RuntimeError("bug"), "RuntimeError: bug", id="a bug in the source"),
+        pytest.param(
+            asyncio.CancelledError(), "it raised CancelledError", id="a task of its own was cancelled"
+        ),
+        pytest.param(SystemExit(2), "it raised SystemExit: 2", id="a library that would end the program"),
     ],
 )
 async def test_what_is_wrong_is_said(answer: Any, said: str) -> None:
@@ -133,6 +137,37 @@ async def test_a_source_that_does_not_answer_is_given_up() -> None:
     await poller.ask()
 
     assert poller.error == "no answer in 0.01 s"
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [
+        pytest.param(None, id="as it should be"),
+        pytest.param(SourceError("interrupted"), id="and makes a failure of it"),
+        pytest.param(SystemExit(), id="and wants to end the program"),
+    ],
+)
+async def test_who_is_cancelled_in_the_middle_of_a_question_stops(instead: BaseException | None) -> None:
+    asked = asyncio.Event()
+
+    async def slow(http: SourceHttp) -> Mapping[str, Any]:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if instead is not None:
+                raise instead from None
+            raise
+        return {}
+
+    poller = Poller(Polled("load", slow, every_seconds=10, max_age_seconds=60), SourceHttp())
+    task = asyncio.create_task(poller.run())
+    await asked.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
+    assert poller.failures == 0
 
 
 async def test_who_goes_on_failing_is_asked_less_often() -> None:
@@ -160,6 +195,16 @@ async def test_only_another_value_is_a_change() -> None:
         await world.poller.ask()
 
     assert world.changes == 2
+
+
+async def test_a_value_that_is_no_number_is_no_value_and_no_change() -> None:
+    """NaN is not even equal to itself, and Prometheus gives it for 0 / 0."""
+    world = World({"n": 1, "m": float("nan")}, {"n": 1, "m": float("nan")}, {"n": 1})
+    for _ in range(3):
+        await world.poller.ask()
+
+    assert world.changes == 1
+    assert world.poller.reading.fields == {"": {"n": 1}}
 
 
 async def test_values_that_have_just_become_too_old_are_a_change() -> None:

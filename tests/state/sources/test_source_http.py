@@ -6,9 +6,21 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from aiohttp.abc import ResolveResult
 
-from bayplan.state.sources.http import Access, SourceError, SourceHttp
+from bayplan.state.sources import http as http_of_sources
+from bayplan.state.sources.http import Access, SourceError, SourceHttp, check_url
 from tests.client.serving import Handler, serving
+
+
+@pytest.fixture
+def no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a refusal fails to come, nobody is asked all the same."""
+
+    def connect(_: socket.socket, address: object) -> None:
+        raise AssertionError(f"it connects to {address}")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
 
 
 async def ask(handler: Handler, access: Access | None = None, *, path: str = "/values") -> object:
@@ -49,9 +61,19 @@ async def test_a_redirect_is_not_followed() -> None:
         pytest.param("http://[::ffff:169.254.169.254]/", id="link-local, dressed as IPv6"),
         pytest.param("http://100.100.100.200/", id="a cloud's metadata"),
         pytest.param("http://[fd00:ec2::254]/", id="a cloud's metadata, IPv6"),
+        pytest.param("http://192.0.0.192/", id="another cloud's metadata"),
         pytest.param("http://0xa9fea9fe/", id="link-local as a hexadecimal number"),
+        pytest.param("http://169.254.169.254./", id="with a dot at its end"),
+        pytest.param("http://169。254。169。254/", id="with dots of another script"),
+        pytest.param("http://①⑥⑨.254.169.254/", id="with digits in circles"),
+        pytest.param("http://[64:ff9b::a9fe:a9fe]/", id="through NAT64"),
+        pytest.param("http://[64:ff9b:1::a9fe:a9fe]/", id="through a NAT64 of one's own"),
+        pytest.param("http://[2002:a9fe:a9fe::1]/", id="through 6to4"),
+        pytest.param("http://[::169.254.169.254]/", id="compatible with IPv4"),
+        pytest.param("http://[fe80::1%25eth0]/", id="link-local with its interface"),
     ],
 )
+@pytest.mark.usefixtures("no_way_out")
 async def test_where_clouds_keep_credentials_nobody_asks(url: str) -> None:
     http = SourceHttp(Access(timeout_seconds=2))
     try:
@@ -61,6 +83,7 @@ async def test_where_clouds_keep_credentials_nobody_asks(url: str) -> None:
         await http.close()
 
 
+@pytest.mark.usefixtures("no_way_out")
 async def test_an_address_as_one_number_is_no_address() -> None:
     http = SourceHttp(Access(timeout_seconds=2))
     try:
@@ -70,6 +93,7 @@ async def test_an_address_as_one_number_is_no_address() -> None:
         await http.close()
 
 
+@pytest.mark.usefixtures("no_way_out")
 async def test_a_name_that_leads_to_a_forbidden_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def resolve(*_: object, **__: object) -> list[object]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))]
@@ -83,7 +107,34 @@ async def test_a_name_that_leads_to_a_forbidden_address_is_refused(monkeypatch: 
         await http.close()
 
 
-@pytest.mark.parametrize("url", ["ftp://x/", "file:///etc/passwd", "prometheus:9090", "http://"])
+@pytest.mark.usefixtures("no_way_out")
+async def test_the_address_that_is_connected_to_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it came there: an address in digits is never resolved."""
+
+    async def resolve(*_: object, **__: object) -> list[ResolveResult]:
+        there = {"hostname": "x", "port": 80, "family": socket.AF_INET, "proto": 0, "flags": 0}
+        return [ResolveResult(host=host, **there) for host in ("169.254.169.254", "169.254.169.253")]  # type: ignore[typeddict-item]
+
+    monkeypatch.setattr(http_of_sources._Resolver, "resolve", resolve)
+    http = SourceHttp(Access(timeout_seconds=2))
+    try:
+        with pytest.raises(SourceError, match="set allowLinkLocal if it is meant"):
+            await http.json("http://metadata.example/")
+    finally:
+        await http.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["::1", "::", "10.0.0.1", "fd00::1", "2001:db8::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::"],
+)
+def test_other_addresses_are_allowed(address: str) -> None:
+    check_url(f"http://{f'[{address}]' if ':' in address else address}/", allow_link_local=False)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://x/", "file:///etc/passwd", "prometheus:9090", "http://", "http://[::1/"]
+)
 async def test_what_is_no_web_address_is_refused(url: str) -> None:
     with pytest.raises(SourceError, match="is no address"):
         await SourceHttp().json(url)
@@ -156,6 +207,7 @@ async def test_a_token_is_read_from_its_file_each_time_and_never_shown(tmp_path:
     assert seen == ["Bearer old", "Bearer new"]
 
 
+@pytest.mark.usefixtures("no_way_out")
 async def test_a_password_in_an_address_is_not_shown() -> None:
     with pytest.raises(SourceError) as error:
         await SourceHttp(Access(timeout_seconds=2)).json("http://me:secret@169.254.169.254/x")

@@ -16,8 +16,9 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.table import NodeTable
 
-# Answers that are kept; each takes some 100 bytes.
+# What is kept: so many texts of pods and answers, and so many bytes of what was asked about.
 MEMORY_LIMIT = 100_000
+MEMORY_BYTES = 32 * 1024 * 1024
 _SHOWN = 120
 _NO_SUCH_KEY = re.compile(r"^NOT_FOUND: Key not found in map : (.*)$")
 _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$")
@@ -39,6 +40,7 @@ class Evaluator:
         self._parts = {name: Parts(name, paths, reads.tested) for name, paths in reads.paths.items() if paths}
         self._known: dict[str, dict[Hashable, Any]] = {}
         self._count = 0
+        self._bytes = 0
 
     def over(self, pod: Pod, nodes: NodeTable) -> list[Any]:
         """The answer for each node."""
@@ -66,7 +68,7 @@ class Evaluator:
         known = self._remembered(pod_text := self._text("pod", pod))
         if text not in known:
             known[text] = self._run({"pod": _value(pod_text), variable: _value(text)})
-            self._count += 1
+            self._grown(text)
         return known[text]
 
     def _text(self, variable: str, pod: Pod) -> str:
@@ -74,9 +76,16 @@ class Evaluator:
 
     def _remembered(self, pod_text: str) -> dict[Hashable, Any]:
         # Another thread may be in an old memory still; it is let go, not emptied.
-        if self._count > MEMORY_LIMIT:
-            self._known, self._count = {}, 0
+        if self._count > MEMORY_LIMIT or self._bytes > MEMORY_BYTES:
+            self._known, self._count, self._bytes = {}, 0, 0
+        if pod_text not in self._known:
+            # It stays where every answer fails, too.
+            self._grown(pod_text)
         return self._known.setdefault(pod_text, {})
+
+    def _grown(self, text: str) -> None:
+        self._count += 1
+        self._bytes += len(text)
 
     def _learn(
         self, known: dict[Hashable, Any], pod_text: str, keys: Sequence[Any], names: Sequence[str]
@@ -92,7 +101,7 @@ class Evaluator:
             except Exception as error:
                 error.add_note(f"on node {names[row]}")
                 raise
-            self._count += 1
+            self._grown(text)
 
     def _split(self, key: Any) -> tuple[str, tuple[Any, ...]]:
         """What a key is made of: the parts of the node, and its values in columns."""

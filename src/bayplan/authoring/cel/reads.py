@@ -186,6 +186,13 @@ class _Walk:
         return reduce(joined, [self.use(part, scope) for part in parts], None)
 
     def _comprehension(self, expr: Comprehension, scope: _Scope) -> _Place:
+        # The variable of optMap is what it gathers into.
+        for name in (expr.variable, expr.accumulator):
+            if name in (*OBJECTS, COLUMN):
+                # With a dot before it, it would still be ours, and what is read of it would be missed.
+                raise BadPlace(
+                    f"{name!r} is a variable already; call the one of this macro otherwise", expr.id
+                )
         over = self.use(expr.range, scope)
         items = _Place(element(over) if isinstance(over, Items) else None)
         start = _Place(self.use(expr.start, scope))

@@ -16,6 +16,9 @@ from bayplan.kube.yaml import suggest
 from bayplan.ops.logs import Sparingly
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsFiles
+from bayplan.ops.tracing import Tracing, begin, note_hooks
+from bayplan.recording.notes import Basis
+from bayplan.recording.recorder import Noted, Recorder
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.limits import BodyError, BodyReader, Limits
@@ -57,6 +60,10 @@ class ExtenderApp:
         """Who binds; ``None`` where nobody can."""
         self.nudge: Nudge | None = None
         """Who remembers refused pods, where waiting pods are touched."""
+        self.tracing: Tracing | None = None
+        """Who is told what requests are made of, where somebody is."""
+        self.recorder: Recorder | None = None
+        """Who takes notes, where somebody does."""
         self.tls = tls
         self.in_flight = 0
         self._working = 0
@@ -78,6 +85,7 @@ class ExtenderApp:
         if refused:
             # kube-scheduler shows the status alone: the reason is nowhere but here.
             self._warnings.warn(log, refused, f"{verb or 'request'}: {refused}")
+            self._metrics.requests.labels(verb or "unknown", "forbidden").inc()
             return plain(403, refused)
         if request.method != "POST":
             return self._not_a_post(request, verb)
@@ -125,12 +133,17 @@ class ExtenderApp:
         self._working += 1
         # To the end of this request, whatever is loaded meanwhile.
         generation = self.generation
+        trace = begin(verb, generation.number, request.headers) if self.tracing is not None else None
         try:
-            said = await self._say(generation, verb, body)
+            with generation.used():
+                said = await self._say(generation, verb, body)
         finally:
             self._working -= 1
-        self._metrics.duration.labels(verb).observe(time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        self._metrics.duration.labels(verb).observe(seconds)
         self._metrics.requests.labels(verb, said.result).inc()
+        if trace is not None and self.tracing is not None:
+            self.tracing.tell(trace, seconds=seconds, result=said.result, error=said.error)
         return _json(said, generation=generation.number)
 
     async def _say(self, generation: Generation, verb: str, body: bytes) -> Answer:
@@ -151,7 +164,10 @@ class ExtenderApp:
         """Not before the first list: a pod may have been filtered by the server that ran here before us."""
         if self.view.current is None and (problem := self.view.problem()):
             return self._problem("bind", "error", problem, body=body, count=False)
-        return await generation.verbs.bind(body, self.binder)
+        said = await generation.verbs.bind(body, self.binder)
+        if self.recorder is not None:
+            self.recorder.bound(body, error=said.error)
+        return said
 
     async def _judge(self, generation: Generation, verb: str, body: bytes) -> Answer:
         """What the policies say over the view; again where the view was behind kube-scheduler's."""
@@ -161,12 +177,17 @@ class ExtenderApp:
             cluster = self.view.current
             if cluster is None and (problem := self.view.problem()):
                 return self._problem(verb, "error", problem, body=body, count=False)
-            readings = await generation.readings(verb, body)
-            said = await self._workers.run(partial(work, body, cluster, readings=readings))
+            readings = await generation.readings(verb, body, self._workers)
+            noted = Noted[Answer](partial(work, body, cluster, readings=readings))
+            said = await self._workers.run(noted, optional=generation.shadows)
+            note_hooks(noted.attempt)
             if last or cluster is None or not await self._behind(said, cluster):
                 break
         if said.refused is not None and self.nudge is not None:
             self.nudge.refused(said.refused.pod, said.refused.helped_by)
+        if self.recorder is not None:
+            basis = Basis(generation.told, cluster, readings, noted.attempt)
+            self.recorder.answered(verb, body, said.body, basis=basis)
         return said
 
     async def _behind(self, said: Answer, seen: Snapshot) -> bool:
@@ -179,6 +200,8 @@ class ExtenderApp:
     ) -> Answer:
         """A valid answer of the verb that says what is wrong, as far as the verb can say it."""
         self._warnings.warn(log, f"{verb} {result}", f"{verb or 'request'}: {text}")
+        if self.recorder is not None and verb is not None:
+            self.recorder.unjudged(verb, text)
         if count:
             self._metrics.requests.labels(verb or "unknown", result).inc()
         verbs = self.generation.verbs

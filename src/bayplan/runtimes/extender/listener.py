@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import ipaddress
 import socket
 import ssl
 
@@ -9,6 +10,14 @@ from bayplan.runtimes.extender.connection import Handler, HttpServer
 from bayplan.runtimes.extender.limits import Limits
 
 Address = tuple[str, int]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class ListenError(Exception):

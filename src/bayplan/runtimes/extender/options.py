@@ -15,12 +15,17 @@ from bayplan.config.v1 import (
     ClusterSection,
     ExtenderSection,
     LimitsSection,
+    PageSection,
+    RecordSection,
     TlsSection,
+    TracingSection,
 )
 from bayplan.engine.commit import commits
 from bayplan.ops.tls import TlsFiles
+from bayplan.ops.tracing import TracingOptions
+from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.extender.limits import Limits
-from bayplan.runtimes.extender.listener import Address
+from bayplan.runtimes.extender.listener import Address, is_loopback
 from bayplan.runtimes.extender.serve import Options
 from bayplan.state.nudge import NudgeOptions
 from bayplan.state.writer import LeaseOptions
@@ -38,24 +43,41 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
     return Options(
         policies=policies,
         sources=loaded.sources,
+        edition=loaded.edition,
         listen=address(extender.listen, key="extender.listen"),
         ops_listen=address(extender.ops_listen, key="extender.opsListen"),
         path=extender.path,
         observe=extender.observe,
-        failed_nodes_heeded=_minor(extender) >= _FAILED_NODES_HEEDED_FROM,
+        failed_nodes_heeded=failed_nodes_heeded(extender),
         snapshot=snapshot,
         snapshot_file=config.cluster.snapshot if snapshot else "",
         connection=connection,
         max_age_seconds=config.cluster.max_age.seconds,
         qps=config.cluster.qps,
         burst=config.cluster.burst,
+        page_listen=_page_address(config.page),
+        page_token_file=base / config.page.token_file if config.page.token_file else None,
+        journal_bytes=config.journal.max_bytes,
+        record=_record(config.record, base),
         lease=_lease(extender, connection, policies),
         nudge=_nudge(config.cluster, connection),
+        tracing=_tracing(config.tracing),
         tls=_tls_files(extender.tls, base) if extender.tls else None,
         tls_reload_seconds=extender.tls.reload.seconds if extender.tls else 0.0,
         limits=_limits(extender.limits),
         version=version,
     )
+
+
+def _page_address(section: PageSection) -> Address | None:
+    if section.listen == "off":
+        return None
+    found = address(section.listen, key="page.listen")
+    if not section.token_file and not is_loopback(found[0]):
+        raise ConfigError(
+            f"page.listen: {section.listen} is reached by others: give page.tokenFile, or listen on 127.0.0.1"
+        )
+    return found
 
 
 def changed(options: Options, loaded: Loaded) -> Options:
@@ -64,8 +86,9 @@ def changed(options: Options, loaded: Loaded) -> Options:
         options,
         policies=loaded.policies,
         sources=loaded.sources,
+        edition=loaded.edition,
         observe=loaded.config.extender.observe,
-        failed_nodes_heeded=_minor(loaded.config.extender) >= _FAILED_NODES_HEEDED_FROM,
+        failed_nodes_heeded=failed_nodes_heeded(loaded.config.extender),
     )
 
 
@@ -115,16 +138,28 @@ def _nudge(section: ClusterSection, connection: Connection | None) -> NudgeOptio
 def _identity(listen: Address) -> str:
     """Who we are to a Lease: the same after a restart, and nobody else's while we listen there.
 
-    Two machines may have one name, so the boot is part of it.
+    Two machines may have one name, and two containers of one machine: so the boot and the network are part.
     """
     unique = uuid.uuid4().hex[:8]
     if not listen[1]:
         return f"{socket.gethostname()}-{unique}"
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+        network = Path("/proc/self/ns/net").stat().st_ino
     except OSError:  # not Linux
-        boot = unique
-    return f"{socket.gethostname()}:{listen[1]}-{boot}"
+        return f"{socket.gethostname()}-{unique}"
+    return f"{socket.gethostname()}-{listen[0]}:{listen[1]}-{boot}-{network}"
+
+
+def _tracing(section: TracingSection) -> TracingOptions | None:
+    endpoint = section.otlp_endpoint
+    if not endpoint:
+        return None
+    if not endpoint.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"tracing.otlpEndpoint: {endpoint!r} is no address of OTLP over HTTP, such as http://collector:4318"
+        )
+    return TracingOptions(endpoint, section.sample_ratio)
 
 
 def _tls_files(section: TlsSection, base: Path) -> TlsFiles:
@@ -153,5 +188,13 @@ def _limits(section: LimitsSection) -> Limits:
     )
 
 
-def _minor(extender: ExtenderSection) -> int:
-    return int(extender.kube_scheduler_version.lstrip("v").split(".")[1])
+def _record(section: RecordSection, base: Path) -> RecordOptions | None:
+    if not section.file:
+        return None
+    return RecordOptions(base / section.file, section.max_bytes, section.snapshot_every.seconds)
+
+
+def failed_nodes_heeded(extender: ExtenderSection) -> bool:
+    """Whether the kube-scheduler that calls makes something of FailedNodes."""
+    minor = int(extender.kube_scheduler_version.lstrip("v").split(".")[1])
+    return minor >= _FAILED_NODES_HEEDED_FROM

@@ -1,11 +1,13 @@
 """Another configuration without a restart: validated and dry-run first, then whole or not at all."""
 
 import asyncio
+import contextlib
 import logging
+import threading
 from collections.abc import Callable, Sequence
 
+from bayplan.authoring.editions import anew
 from bayplan.authoring.hooks import PolicyError
-from bayplan.authoring.imports import anew
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags, Loaded
 from bayplan.config.load import ConfigError
@@ -31,17 +33,21 @@ class Reloader:
         adopt: Callable[[Loaded], None],
         on_result: Callable[[str], None] = lambda _: None,
         look_seconds: float = _LOOK_SECONDS,
+        load_seconds: float = _LOAD_SECONDS,
     ) -> None:
         self.problem = ""
         """Why the last change was not taken over; ``""`` when it was."""
         self._files = files
         self._flags = flags
-        self._loaded = loaded
+        self._started = loaded
         self._adopt = adopt
         self._on_result = on_result
         self._look_seconds = look_seconds
+        self._load_seconds = load_seconds
         self._watched = WatchedFiles(files, flags, loaded)
-        self._known = self._watched.fingerprint()
+        self._known = self._seen = self._watched.fingerprint()
+        self._put_off: Fingerprint | None = None
+        self._load: _Load | None = None
         self._asked = asyncio.Event()
 
     def ask(self) -> None:
@@ -50,14 +56,12 @@ class Reloader:
 
     async def run(self) -> None:
         """Look for changes until cancelled."""
-        seen = self._known
         while True:
             asked = await self._pause()
-            found = self._watched.fingerprint()
-            settled = found == seen and found != self._known
-            seen = found
-            if asked or settled:
-                await self._reload(found)
+            try:
+                await self._look(asked=asked)
+            except Exception:
+                log.exception("looking for changes of the configuration: this is a bug in Bayplan")
 
     async def _pause(self) -> bool:
         """Wait for the next look; whether somebody asked for it."""
@@ -69,34 +73,98 @@ class Reloader:
         self._asked.clear()
         return True
 
+    async def _look(self, *, asked: bool) -> None:
+        found = self._watched.fingerprint()
+        settled = found == self._seen and found != self._known
+        self._seen = found
+        if not (asked or settled):
+            return
+        if self._load is not None and not self._load.over:
+            # Tried again when it is over, and told once.
+            if asked or found != self._put_off:
+                self._put_off = found
+                self._refuse("still loading the previous change, which hangs; if it never ends, restart")
+            return
+        await self._reload(found)
+
     async def _reload(self, found: Fingerprint) -> None:
         # A file that cannot be used is not tried again until it changes again.
-        self._known = found
+        self._known, self._put_off = found, None
+        loaded: Loaded | None = None
         try:
-            async with asyncio.timeout(_LOAD_SECONDS):
-                loaded = await asyncio.to_thread(self._load)
+            loaded = await self._loaded()
+            watched = WatchedFiles(self._files, self._flags, loaded)
+            before = dict(found)
+            # What changed since is another change.
+            known = tuple((path, before.get(path, seen)) for path, seen in watched.fingerprint())
             self._adopt(loaded)
-        except TimeoutError:
-            self.problem = f"loading takes longer than {_LOAD_SECONDS:.0f} s"
         except Exception as error:
+            if loaded is not None:
+                loaded.edition.forget()
             expected = isinstance(error, ConfigError | PolicyError | OSError)
-            self.problem = str(error) if expected else f"{type(error).__name__}: {error}"
-        else:
-            self.problem = ""
-            self._loaded = loaded
-            self._watched = WatchedFiles(self._files, self._flags, loaded)
-            self._known = self._watched.fingerprint()
-            self._on_result("ok")
+            self._refuse(str(error) if expected else f"{type(error).__name__}: {error}")
             return
-        self._on_result("refused")
-        log.error("the new configuration is not used, the old one stays: %s", self.problem)
+        self.problem, self._watched, self._known = "", watched, known
+        self._on_result("ok")
 
-    def _load(self) -> Loaded:
+    async def _loaded(self) -> Loaded:
+        load = self._load = _Load(self._try)
+        load.start()
+        try:
+            done, _ = await asyncio.wait({load.result}, timeout=self._load_seconds)
+            if not done:
+                raise ConfigError(f"loading takes longer than {self._load_seconds:g} s")
+            return load.result.result()
+        finally:
+            load.result.cancel()
+
+    def _refuse(self, problem: str) -> None:
+        self.problem = problem
+        log.error("the new configuration is not used, the old one stays: %s", problem)
+        self._on_result("refused")
+
+    def _try(self) -> Loaded:
         with anew():
             loaded, problems = load_checked(self._files, self._flags)
             if problems:
                 raise ConfigError("; ".join(problems))
-            fixed = needs_restart(self._loaded, loaded)
+            fixed = needs_restart(self._started, loaded)
             if fixed:
                 raise ConfigError(f"restart the server to change {', '.join(fixed)}")
         return loaded
+
+
+class _Load(threading.Thread):
+    """One try to load, in a thread that may never come back: it keeps neither others nor the end waiting."""
+
+    def __init__(self, work: Callable[[], Loaded]) -> None:
+        super().__init__(name="bayplan-reload", daemon=True)
+        self._work = work
+        self._loop = asyncio.get_running_loop()
+        self.result: asyncio.Future[Loaded] = self._loop.create_future()
+        """Cancelled once nobody wants it any more."""
+        self.over = False
+
+    def run(self) -> None:
+        """Load, and tell."""
+        loaded: Loaded | None = None
+        error: Exception | None = None
+        try:
+            loaded = self._work()
+        except Exception as raised:
+            error = raised
+        except BaseException as raised:
+            error = RuntimeError(f"{type(raised).__name__}: {raised}")
+        # Closed where the server has stopped meanwhile.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._settle, loaded, error)
+
+    def _settle(self, loaded: Loaded | None, error: Exception | None) -> None:
+        self.over = True
+        if self.result.cancelled():
+            if loaded is not None:
+                loaded.edition.forget()
+        elif loaded is not None:
+            self.result.set_result(loaded)
+        elif error is not None:
+            self.result.set_exception(error)

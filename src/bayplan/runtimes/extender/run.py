@@ -1,10 +1,12 @@
 """From the command line to a server that runs until it is told to stop."""
 
 import asyncio
-import ipaddress
 import logging
 import signal
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+
+import msgspec
 
 try:
     import uvloop
@@ -14,7 +16,9 @@ except ImportError:  # not on every platform
 from bayplan import __version__
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags, Loaded
+from bayplan.recording.describe import describe
 from bayplan.runtimes.extender.app import VERBS
+from bayplan.runtimes.extender.listener import is_loopback
 from bayplan.runtimes.extender.options import changed, options_from
 from bayplan.runtimes.extender.reload import Reloader
 from bayplan.runtimes.extender.serve import Options, Server
@@ -25,7 +29,7 @@ log = logging.getLogger(__name__)
 def serve_forever(files: Sequence[str], flags: Flags) -> None:
     """Load, dry-run, serve until SIGTERM or SIGINT."""
     loaded, problems = load_checked(files, flags)
-    options = options_from(loaded, version=__version__)
+    options = _told(options_from(loaded, version=__version__), files, flags, loaded)
     for problem in problems:
         log.warning("dry run: %s; serving all the same, its failurePolicy will answer", problem)
     for caution in _cautions(options):
@@ -44,7 +48,7 @@ async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Op
     server = Server(options)
 
     def adopt(loaded: Loaded) -> None:
-        number = server.adopt(changed(options, loaded))
+        number = server.adopt(_told(changed(options, loaded), files, flags, loaded))
         log.info("generation %d: policies: %s", number, ", ".join(p.name for p in loaded.policies))
 
     reloader = Reloader(files, flags, loaded, adopt=adopt, on_result=server.metrics.reloaded)
@@ -58,6 +62,17 @@ async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Op
         watching.cancel()
 
 
+def _told(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) -> Options:
+    """The options with what a recording tells of the configuration, where there is one."""
+    if options.record is None:
+        return options
+    told = describe(files, flags, loaded)
+    told = msgspec.structs.replace(
+        told, observe=options.observe, failed_nodes_heeded=options.failed_nodes_heeded
+    )
+    return replace(options, told=told)
+
+
 def _announce(server: Server) -> None:
     options = server.options
     scheme = "https" if options.tls else "http"
@@ -68,6 +83,8 @@ def _announce(server: Server) -> None:
     log.info("serving %s at %s://%s:%d/%s", verbs, scheme, host, port, prefix)
     if server.ops_listener is not None:
         log.info("health and metrics at http://%s:%d/", *server.ops_listener.address)
+    if server.page_listener is not None:
+        log.info("decisions at http://%s:%d/", *server.page_listener.address)
     log.info("policies: %s", ", ".join(policy.name for policy in options.policies))
     view = server.view.current
     if view is not None:
@@ -79,6 +96,8 @@ def _announce(server: Server) -> None:
         log.info("cluster: %s; not ready until it is listed", options.connection.server)
     else:
         log.info("cluster: only the nodes that requests bring")
+    if options.record is not None:
+        log.info("recording to %s", options.record.file)
     if options.observe:
         log.info("observe: nothing is changed; what would have been said is logged and counted")
 
@@ -93,16 +112,9 @@ def _cautions(options: Options) -> list[str]:
             "no cluster is known (--kubeconfig, --in-cluster or --snapshot): kube-scheduler needs"
             " nodeCacheCapable: false, and preempt drops every candidate, since nobody can judge it"
         )
-    if options.tls is None and not _loopback(options.listen[0]):
+    if options.tls is None and not is_loopback(options.listen[0]):
         found.append(
             f"listening on {options.listen[0]} without TLS: anybody who reaches it can call it;"
             " see --tls-cert, --tls-key and --tls-client-ca"
         )
     return found
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -7,18 +7,27 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
+import msgspec
+
+from bayplan.authoring.editions import Edition, current_edition
 from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import ApiClient
-from bayplan.engine.commit import commits
+from bayplan.engine.commit import Commitment, commits
+from bayplan.engine.journal import MAX_BYTES, Journal
 from bayplan.kube.pod import Pod
 from bayplan.ops.logs import set_generation
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsError, TlsFiles
+from bayplan.ops.tracing import TracingOptions, note_api_call, note_hooks, open_tracing
 from bayplan.ops.watchdog import watch_interpreter
-from bayplan.runtimes.extender.app import ExtenderApp
+from bayplan.recording.lines import Configuration
+from bayplan.recording.notes import Basis
+from bayplan.recording.recorder import Noted, Recorder, RecordOptions
+from bayplan.runtimes.extender.app import VERBS, ExtenderApp
 from bayplan.runtimes.extender.generation import Generation, latches, managed
 from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.listener import Address, Listener
@@ -34,6 +43,7 @@ from bayplan.state.sources.book import Declared, Sources, Watchers
 from bayplan.state.verify import Verification
 from bayplan.state.view import FixedView, View
 from bayplan.state.writer import LeaseOptions
+from bayplan.web.app import PageApp
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +56,8 @@ class Options:
 
     policies: Sequence[Policy]
     sources: Sequence[Declared] = ()
+    edition: Edition = field(default_factory=current_edition)
+    """What was imported for the policies."""
     listen: Address = ("127.0.0.1", 8888)
     ops_listen: Address | None = ("127.0.0.1", 8889)
     path: str = "/"
@@ -63,6 +75,16 @@ class Options:
     """``None`` where this server is the only one that binds."""
     nudge: NudgeOptions | None = None
     """``None`` where waiting pods are left alone."""
+    page_listen: Address | None = None
+    """Where people look; ``None`` for nowhere."""
+    page_token_file: Path | None = None
+    journal_bytes: int = MAX_BYTES
+    record: RecordOptions | None = None
+    """``None`` where nothing is recorded."""
+    told: Configuration = field(default_factory=Configuration)
+    """How a recording tells of the configuration."""
+    tracing: TracingOptions | None = None
+    """``None`` where no spans are sent."""
     tls: TlsFiles | None = None
     tls_reload_seconds: float = 5.0
     limits: Limits = field(default_factory=Limits)
@@ -78,7 +100,9 @@ class Server:
         self.options = options
         fixed: View = FixedView(options.snapshot)
         self.view = fixed
-        self.metrics = Metrics(version=options.version)
+        self.metrics = Metrics(version=options.version, verbs=VERBS)
+        self.metrics.edition = options.edition
+        self.journal = Journal(max_bytes=options.journal_bytes)
         self.workers = Workers(
             policy_seconds=limits.policy_seconds,
             request_seconds=limits.request_seconds,
@@ -95,11 +119,15 @@ class Server:
         )
         self.app.binder = options.binder
         self.live: LiveCluster | None = None
+        self.recorder: Recorder | None = None
         self.ops_listener: Listener | None = None
+        self.page_listener: Listener | None = None
         self.draining = False
+        self.lost = ""
+        """Why the cluster is not followed any more; ``""`` while it is."""
         self.reload_problem: Callable[[], str] = str
         """Why the last change of the configuration was not taken over, where it can change."""
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], Generation] = {}
         self._stop = asyncio.Event()
         self.vitals = Vitals(self)
 
@@ -116,14 +144,23 @@ class Server:
             # Bound before anybody can ask whether we are ready, and before the Lease: the address is ours.
             self.listener = Listener(self.app.handle, options.listen, limits=options.limits, flag="--listen")
             stack.callback(self.listener.stop_accepting)
+            if options.tracing is not None:
+                tracing = self.app.tracing = open_tracing(options.tracing, version=options.version)
+                stack.push_async_callback(asyncio.to_thread, tracing.close)
+            if options.record is not None:
+                self._record(options.record, stack)
             if options.connection is not None:
-                api = ApiClient(options.connection, qps=options.qps, burst=options.burst)
+                api = ApiClient(
+                    options.connection, qps=options.qps, burst=options.burst, on_request=note_api_call
+                )
                 client = await stack.enter_async_context(api)
                 await self._follow(client, stack)
             stack.push_async_callback(self._end_generation)
             self.app.generation.start()
             if options.watch_interpreter:
-                watching = watch_interpreter(limit_seconds=options.limits.interpreter_seconds)
+                watching = watch_interpreter(
+                    limit_seconds=options.limits.interpreter_seconds, on_lag=self.metrics.loop_lag.observe
+                )
                 tasks.append(asyncio.create_task(watching))
             if options.ops_listen is not None:
                 ops = OpsApp(
@@ -137,8 +174,18 @@ class Server:
                 )
                 stack.push_async_callback(self.ops_listener.close)
                 await self.ops_listener.listen(None)
+            if options.page_listen is not None:
+                page = PageApp(self.vitals.sight(), token_file=options.page_token_file)
+                self.page_listener = Listener(
+                    page.handle, options.page_listen, limits=options.limits, flag="--page-listen"
+                )
+                stack.push_async_callback(self.page_listener.close)
+                # First of all: whoever has the page open listens for ever.
+                stack.callback(page.close)
+                await self.page_listener.listen(None)
             stack.push_async_callback(self.listener.close)
             await self.listener.listen(context)
+            self.vitals.certificates_loaded()
             if options.tls is not None:
                 tasks.append(asyncio.create_task(self._reload_certificates(options.tls, known)))
             stack.callback(self.workers.stop)
@@ -147,12 +194,19 @@ class Server:
             finally:
                 await self._drain()
 
+    def _record(self, options: RecordOptions, stack: contextlib.AsyncExitStack) -> None:
+        """Take notes of every decision while the stack lasts."""
+        count = self.metrics.recorded
+        self.recorder = self.app.recorder = Recorder(options, version=self.options.version, count=count)
+        stack.push_async_callback(asyncio.to_thread, self.recorder.close)
+
     async def _follow(self, client: ApiClient, stack: contextlib.AsyncExitStack) -> None:
         """Watch the cluster, and bind in it, while the stack lasts."""
         options = self.options
         live = self.live = LiveCluster(
             client,
             commit=self._commit if commits(options.policies) else None,
+            prepare=self._ask_sources,
             managed=lambda: managed(self.app.generation.verbs.policies),
             lease=options.lease,
             nudge=options.nudge,
@@ -166,20 +220,43 @@ class Server:
             live.nudge.on_nudged = self.metrics.nudges.inc
         stack.push_async_callback(live.close)
         # Ended before it closes: whoever gives the Lease back must not take it again.
-        tasks = [asyncio.create_task(work) for work in (live.run(), self._verify_now_and_then())]
+        following = asyncio.create_task(live.run())
+        following.add_done_callback(self._stopped_following)
+        tasks = [following, asyncio.create_task(self._verify_now_and_then())]
         stack.push_async_callback(_cancel, tasks)
+
+    def _stopped_following(self, task: "asyncio.Task[None]") -> None:
+        """A view that nobody keeps up to date must not look alive: liveness fails, and we are restarted."""
+        if not task.cancelled():
+            self.lost = f"the cluster is not followed any more: {task.exception()!r}"
+            log.critical("%s", self.lost, exc_info=task.exception())
+
+    async def _ask_sources(self, pod: Pod, node: str) -> None:
+        """Ask before it is the pod's turn; the answer is kept until then."""
+        with self.app.generation.used() as generation:
+            await generation.sources.about(pod, [node], wanted=sources_for(generation.verbs.policies, pod))
 
     async def _commit(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         """The policies' last word, in a policy thread."""
-        generation = self.app.generation
+        with self.app.generation.used() as generation:
+            return await self._last_word(generation, pod, node, cluster)
+
+    async def _last_word(
+        self, generation: Generation, pod: Pod, node: str, cluster: Snapshot
+    ) -> tuple[str, Mapping[str, str]]:
         wanted = sources_for(generation.verbs.policies, pod)
         readings = await generation.sources.about(pod, [node], wanted=wanted)
         try:
-            said = await self.workers.run(
-                partial(generation.verbs.commit, pod, node, cluster, readings=readings)
-            )
+            noted = Noted[Commitment](partial(generation.verbs.commit, pod, node, cluster, readings=readings))
+            said = await self.workers.run(noted)
+            note_hooks(noted.attempt)
         except RequestOverrun as error:
             return str(error), {}
+        if self.recorder is not None:
+            basis = Basis(generation.told, cluster, readings, noted.attempt)
+            self.recorder.committed(
+                pod, node, refusal=said.refusal, annotations=said.annotations, basis=basis
+            )
         return said.refusal, said.annotations
 
     def adopt(self, options: Options) -> int:
@@ -189,10 +266,11 @@ class Server:
         fresh.sources.take_over(old.sources)
         fresh.start()
         self.app.generation = fresh
+        self.metrics.edition = fresh.edition
         set_generation(fresh.number)
         task = asyncio.create_task(old.end())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending[task] = old
+        task.add_done_callback(self._ending.pop)
         return fresh.number
 
     def _generation(self, options: Options, *, number: int) -> Generation:
@@ -201,14 +279,20 @@ class Server:
             metrics=self.metrics,
             observe=options.observe,
             failed_nodes_heeded=options.failed_nodes_heeded,
+            journal=self.journal,
+            generation=number,
         )
         watchers = Watchers(
             requested=self._requested, changed=self._source_changed, asked=self.metrics.source_asked
         )
         sources = Sources(options.sources, latches=latches(options.policies), watchers=watchers)
-        return Generation(number, verbs, sources)
+        told = msgspec.structs.replace(options.told, generation=number)
+        return Generation(number, verbs, sources, told, options.edition)
 
     async def _end_generation(self) -> None:
+        """Requests that did not end in time are not waited for any longer."""
+        for generation in (self.app.generation, *self._ending.values()):
+            generation.let_go()
         await asyncio.gather(self.app.generation.end(), *self._ending)
 
     def _requested(self) -> Requested | None:
@@ -254,6 +338,7 @@ class Server:
                 log.error("certificates changed and cannot be used, keeping the old ones: %s", error)
             else:
                 known = found
+                self.vitals.certificates_loaded()
                 log.info("certificates changed; new connections use the new ones")
 
     async def _verify(self) -> Verification:
@@ -271,7 +356,9 @@ class Server:
     def _flag(self, unaccounted: list[str]) -> None:
         self.metrics.unaccounted.set(len(unaccounted))
         for pod in unaccounted[:10]:
-            log.warning("pod %s holds a managed resource and was bound by somebody else", pod)
+            log.warning(
+                "pod %s holds a managed resource and was bound by somebody else", pod, extra={"pod": pod}
+            )
 
     async def _verify_now_and_then(self) -> None:
         """Look for drift every few minutes; there must be none."""

@@ -6,8 +6,8 @@ them for simulations that it throws away.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Protocol
 
 from bayplan.authoring.registry import Policy
@@ -15,12 +15,15 @@ from bayplan.authoring.verdict import Reason
 from bayplan.engine.commit import Commitment, commit
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
 from bayplan.engine.decision import NOT_IN_VIEW, Decision, Rows
+from bayplan.engine.entry import PodRef
 from bayplan.engine.guard import Attempt
+from bayplan.engine.journal import Journal
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError
 from bayplan.ops.logs import Sparingly
 from bayplan.ops.metrics import Metrics
+from bayplan.ops.tracing import note_pod
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
 from bayplan.snapshot.cluster import UNKNOWN_ROW, DuplicateNode, Snapshot
@@ -74,6 +77,8 @@ class Verbs:
     metrics: Metrics
     observe: bool = False
     failed_nodes_heeded: bool = False
+    journal: Journal = field(default_factory=Journal)
+    generation: int = 1
 
     def __post_init__(self) -> None:
         self._warnings = Sparingly()
@@ -84,10 +89,12 @@ class Verbs:
         """Which nodes pass."""
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
+        attempt.pod = pod.key
         if not interested(self.policies, pod, shadows=True):
             return Answer(encode(answer.pass_all(_asked_as_sent(args))))
-        asked, question = self._question(args, pod, cluster, readings)
+        asked, question = self._question(args, pod, cluster, readings, attempt.now)
         decision = filter_nodes(self.policies, question, attempt)
+        self.metrics.ran(attempt)
         self._record("filter", decision)
         if self.observe:
             return Answer(encode(answer.pass_all(asked)))
@@ -103,10 +110,12 @@ class Verbs:
         """How good each node is."""
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
+        attempt.pod = pod.key
         if not any(p.of_kind("score") for p in interested(self.policies, pod, shadows=True)):
             return Answer(encode(answer.no_priorities(self._asked(args))))
-        asked, question = self._question(args, pod, cluster, readings)
+        asked, question = self._question(args, pod, cluster, readings, attempt.now)
         decision = score_nodes(self.policies, question, attempt)
+        self.metrics.ran(attempt)
         self._record("prioritize", decision)
         if self.observe:
             return Answer(encode(answer.no_priorities(asked)))
@@ -120,12 +129,14 @@ class Verbs:
         """Which candidates for preemption would help."""
         args = decode(body, v1.ExtenderPreemptionArgs)
         pod = _preemptor(args)
+        attempt.pod = pod.key
         candidates, violations, sent = _candidates(args)
         kept: Sequence[Candidate] = candidates
         if interested(self.policies, pod):
             cluster = (cluster or Snapshot.build([], None)).with_readings(readings)
-            question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
+            question = Question(pod, cluster.nodes, cluster, attempt.now)
             decision = choose_candidates(self.policies, question, candidates, victims=sent, attempt=attempt)
+            self.metrics.ran(attempt)
             self._record_preemption(decision)
             kept = candidates if self.observe else decision.kept
         return Answer(encode(answer.victims(kept, violations)))
@@ -143,6 +154,7 @@ class Verbs:
     async def bind(self, body: bytes, binder: Binder | None) -> Answer:
         """Bind the pod through the API server."""
         args = decode(body, v1.ExtenderBindingArgs)
+        note_pod(f"{args.pod_namespace}/{args.pod_name}", node=args.node)
         error = NO_BINDER
         if binder is not None:
             try:
@@ -152,9 +164,12 @@ class Verbs:
                 error = ""
             except Exception as refused:
                 error = str(refused) or type(refused).__name__
+        who = PodRef(args.pod_namespace, args.pod_name, args.pod_uid, {}, {}, 0, "")
+        entry = self.journal.note("bind", who, generation=self.generation, error=error, node=args.node)
         if error:
-            pod = f"{args.pod_namespace}/{args.pod_name}"
-            self._warnings.warn(log, f"bind {pod}", f"bind {pod} to {args.node}: {error}")
+            text = f"bind {who.key} to {args.node}: {error}"
+            about: dict[str, str | int] = {"pod": who.key, "node": args.node, "decision": entry.number}
+            self._warnings.warn(log, f"bind {who.key}", text, **about)
         return Answer(encode(v1.ExtenderBindingResult(error)), "error" if error else "ok", error)
 
     def commit(
@@ -162,10 +177,11 @@ class Verbs:
     ) -> Commitment:
         """Whether the pod may be bound to the node after all, and what it gets there."""
         cluster = cluster.with_readings(readings)
-        question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
+        question = Question(pod, cluster.nodes, cluster, attempt.now)
         commitment = commit(self.policies, question, node, attempt)
+        self.metrics.ran(attempt)
         if commitment.decision is not None:
-            self._record("bind", commitment.decision)
+            self._record("recheck", commitment.decision)
         # Whoever only looks on refuses nothing; what a pod holds must be written down all the same.
         return replace(commitment, refusal="") if self.observe else commitment
 
@@ -190,9 +206,8 @@ class Verbs:
         return Asked(_unique(names), args.nodes, wants_names=args.node_names is not None)
 
     def _question(
-        self, args: v1.ExtenderArgs, pod: Pod, view: Snapshot | None, readings: Readings
+        self, args: v1.ExtenderArgs, pod: Pod, view: Snapshot | None, readings: Readings, now: datetime
     ) -> tuple[Asked, Question]:
-        now = datetime.now(UTC)
         if args.nodes is not None:
             objects = decode_nodes(args.nodes.items or [])
             try:
@@ -221,19 +236,27 @@ class Verbs:
 
     def _record(self, verb: str, decision: Decision) -> None:
         self.metrics.decided(verb, decision, observe=self.observe)
+        entry = self.journal.write(verb, decision, generation=self.generation, observe=self.observe)
         for outcome in decision.failures:
             if outcome.failure:
                 text = f"{outcome.failure.text} (pod {decision.pod.key}, {verb})"
-                self._warnings.warn(log, f"{outcome.hook.title} {outcome.failure.kind}", text)
+                key = f"{outcome.hook.title} {outcome.failure.kind}"
+                self._warnings.warn(log, key, text, pod=decision.pod.key, decision=entry.number)
         level = logging.INFO if self.observe else logging.DEBUG
         if log.isEnabledFor(level):
             mode = "observe: " if self.observe else ""
-            log.log(level, "%s%s %s: %s", mode, verb, decision.pod.key, _told(decision, would=self.observe))
+            told = _told(decision, would=self.observe)
+            extra = {"pod": decision.pod.key, "decision": entry.number}
+            log.log(level, "%s%s %s: %s", mode, verb, decision.pod.key, told, extra=extra)
 
     def _record_preemption(self, decision: PreemptDecision) -> None:
         self.metrics.preempted(decision, observe=self.observe)
+        left_out = tuple((each.candidate.node, each.policy, each.text) for each in decision.dropped)
+        who = PodRef.of(decision.pod)
+        entry = self.journal.note("preempt", who, generation=self.generation, dropped=left_out)
         for failure in decision.failures:
-            self._warnings.warn(log, failure.summary, f"{failure.text} (pod {decision.pod.key}, preempt)")
+            text = f"{failure.text} (pod {decision.pod.key}, preempt)"
+            self._warnings.warn(log, failure.summary, text, pod=decision.pod.key, decision=entry.number)
         for dropped in decision.dropped:
             log.info(
                 "preempt %s: %s node %s: %s",
@@ -241,6 +264,7 @@ class Verbs:
                 "would drop" if self.observe else "dropped",
                 dropped.candidate.node,
                 dropped.text,
+                extra={"pod": decision.pod.key, "node": dropped.candidate.node, "decision": entry.number},
             )
 
 

@@ -1,8 +1,12 @@
 """How the server is: the checks behind ``/readyz``, and the gauges that are read when somebody looks."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayplan.ops.health import Health
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.writer import LeaseOptions
+from bayplan.web.sight import Sight
+from bayplan.wire.scale import to_wire
 
 if TYPE_CHECKING:
     from bayplan.runtimes.extender.serve import Server
@@ -15,6 +19,7 @@ class Vitals:
         self._server = server
         self.health = Health()
         self.health.live["policy-threads"] = server.workers.check
+        self.health.live["following"] = lambda: server.lost
         self.health.ready["not-draining"] = self._draining
         if server.options.connection is not None or server.options.snapshot is not None:
             self.health.ready["cluster-view"] = self._view
@@ -27,27 +32,102 @@ class Vitals:
         server, metrics = self._server, self._server.metrics
         generation = server.app.generation
         unhealthy = server.workers.unhealthy()
-        metrics.policy_healthy.clear()
-        for policy in generation.verbs.policies:
-            metrics.policy_healthy.labels(policy.name).set(policy.name not in unhealthy)
+        metrics.know_policies({p.name: p.name not in unhealthy for p in generation.verbs.policies})
+        for (check, endpoint), passes in self.health.results().items():
+            metrics.health.labels(check, endpoint).set(passes)
         metrics.source_age.clear()
+        metrics.source_max_age.clear()
         for name, poller in generation.sources.polled.items():
             metrics.source_age.labels(name).set(poller.age_seconds)
+            metrics.source_max_age.labels(name).set(poller.source.max_age_seconds)
         metrics.source_up.clear()
         for name, problem in generation.sources.problems().items():
             metrics.source_up.labels(name).set(not problem)
         metrics.generation.set(generation.number)
         metrics.connections.set(len(server.listener.http.connections))
         if server.live is not None:
+            metrics.view_max_age.set(server.options.max_age_seconds)
             metrics.assumed.set(server.live.ledger.assumed_count)
             metrics.unsettled.set(server.live.ledger.unsettled_count)
-            metrics.writer.set(not server.live.why_not_bind())
+            metrics.writer.labels(_title(server.options.lease)).set(not server.live.why_not_bind())
         seen = server.view.current
         if seen is not None:
             metrics.view_nodes.set(len(seen.nodes))
             if seen.pods_known:
                 metrics.view_pods.set(len(seen.pods))
             metrics.view_age.set(server.view.age_seconds)
+
+    def sight(self) -> Sight:
+        """What the page may see."""
+        server = self._server
+        return Sight(
+            journal=server.journal,
+            cluster=self._cluster,
+            facts=self.facts,
+            to_wire=to_wire,
+            version=server.options.version,
+            columns=lambda: list(
+                {column: None for policy in server.app.generation.verbs.policies for column in policy.columns}
+            ),
+            policies=lambda: [policy.name for policy in server.app.generation.verbs.policies],
+        )
+
+    def _cluster(self) -> Snapshot | None:
+        seen = self._server.view.current
+        return None if seen is None else seen.with_readings(self._server.app.generation.sources.current)
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """State of the server, by subject."""
+        server = self._server
+        generation = server.app.generation
+        found: dict[str, dict[str, Any]] = {
+            "policies": {
+                "generation": generation.number,
+                "names": [policy.name for policy in generation.verbs.policies],
+                "observe": generation.verbs.observe,
+                "reloadProblem": server.reload_problem(),
+            },
+            "journal": {"decisions": len(server.journal), "bytes": server.journal.size_bytes},
+            "view": {"ageSeconds": server.view.age_seconds, "problem": server.view.problem()},
+            "sources": self._sources(),
+            "threads": {
+                "stuck": len(server.workers.stuck()),
+                "unhealthy": sorted(server.workers.unhealthy()),
+                "overruns": sum(server.workers.overruns().values()),
+            },
+        }
+        ends = server.options.tls.ends() if server.options.tls is not None else None
+        if ends is not None:
+            found["certificates"] = {"serverEnds": ends.isoformat()}
+        seen = server.view.current
+        if seen is not None:
+            found["view"] |= {"nodes": len(seen.nodes), "pods": len(seen.pods) if seen.pods_known else None}
+        if server.live is not None:
+            found["ledger"] = {
+                "assumed": server.live.ledger.assumed_count,
+                "unsettled": server.live.ledger.unsettled_count,
+                "mayBind": not server.live.why_not_bind(),
+                "whyNotBind": server.live.why_not_bind(),
+            }
+        return found
+
+    def _sources(self) -> dict[str, Any]:
+        sources = self._server.app.generation.sources
+        found: dict[str, Any] = {}
+        for name, problem in sources.problems().items():
+            each = sources.polled.get(name) or sources.asked[name]
+            found[name] = {"problem": problem, "breaker": "open" if each.broken else "closed"}
+            if name in sources.polled:
+                found[name]["ageSeconds"] = sources.polled[name].age_seconds
+        return found
+
+    def certificates_loaded(self) -> None:
+        """Say when the certificates end that new connections see."""
+        tls = self._server.options.tls
+        ends = tls.ends() if tls is not None else None
+        self._server.metrics.certificate_expiry.clear()
+        if ends is not None:
+            self._server.metrics.certificate_expiry.labels("server").set(ends.timestamp())
 
     def _draining(self) -> str:
         return "the server is shutting down" if self._server.draining else ""
@@ -63,6 +143,8 @@ class Vitals:
         generation = self._server.app.generation
         notes = {f"policy {p.name}": self._policy_note(p.name) for p in generation.verbs.policies}
         notes |= {f"source {name}": text for name, text in generation.sources.problems().items()}
+        recorder = self._server.recorder
+        notes["recording"] = recorder.problem if recorder is not None else ""
         return notes | {"reload": self._server.reload_problem()}
 
     def _policy_note(self, policy: str) -> str:
@@ -73,3 +155,7 @@ class Vitals:
             return ""
         state = "unhealthy: overran" if policy in workers.unhealthy() else "overran"
         return f"{state} {overruns} times, {stuck} threads stuck"
+
+
+def _title(lease: LeaseOptions | None) -> str:
+    return f"{lease.namespace}/{lease.name}" if lease is not None else ""

@@ -13,7 +13,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
 from bayplan.authoring.registry import Hook
@@ -96,6 +96,8 @@ class _Worker(threading.Thread):
                     job.run()
                 with self._lock:
                     self._job = None
+                # A thread that waits for hours must not keep a request and its answer that long.
+                del job
         except Interrupted:
             log.debug("%s was interrupted", self.name)
 
@@ -126,13 +128,17 @@ class Workers:
         self._stuck_limit = stuck_limit
         self._stuck: dict[_Worker, Hook] = {}
         self._overruns: dict[str, int] = {}
-        self._overran_at: dict[str, float] = {}
+        self._overran: dict[str, tuple[float, Hook]] = {}
         self._threads = [self._start() for _ in range(size)]
 
-    async def run(self, work: Callable[[Attempt], T]) -> T:
-        """Run ``work`` in a thread; policies that overrun are given up, one try after another."""
+    async def run(self, work: Callable[[Attempt], T], *, optional: Collection[str] = ()) -> T:
+        """Run ``work`` in a thread; policies that overrun are given up, one try after another.
+
+        Those whose word changes nothing are ``optional``: where one overran, it is not waited for at every
+        request, but left out for a while.
+        """
         deadline = time.monotonic() + self._request_seconds
-        given_up = self._hopeless()
+        given_up = self._resting(optional) | self._hopeless()
         while True:
             job = _Job(work, Attempt(given_up=given_up), deadline=deadline)
             self._jobs.put(job)  # type: ignore[arg-type]
@@ -156,7 +162,7 @@ class Workers:
         """Policies that overran just now, or still hold a thread."""
         recent = time.monotonic() - _UNHEALTHY_SECONDS
         return {hook.policy for hook in self.stuck()} | {
-            policy for policy, at in self._overran_at.items() if at > recent
+            policy for policy, (at, _) in self._overran.items() if at > recent
         }
 
     def check(self) -> str:
@@ -176,6 +182,14 @@ class Workers:
         thread = _Worker(self._jobs)
         thread.start()
         return thread
+
+    def _resting(self, optional: Collection[str]) -> dict[str, Failure]:
+        """Of these policies, those that overran just now."""
+        recent = time.monotonic() - _UNHEALTHY_SECONDS
+        found = {policy: self._overran[policy] for policy in optional if policy in self._overran}
+        return {
+            policy: overrun(hook, self._policy_seconds) for policy, (at, hook) in found.items() if at > recent
+        }
 
     def _hopeless(self) -> dict[str, Failure]:
         """Policies that hold too many threads already: calling them again would only lose another."""
@@ -216,6 +230,6 @@ class Workers:
         # Less than its own time: the request's was over, and the hook is not to blame.
         if seconds >= self._policy_seconds:
             self._overruns[hook.policy] = self._overruns.get(hook.policy, 0) + 1
-            self._overran_at[hook.policy] = time.monotonic()
+            self._overran[hook.policy] = time.monotonic(), hook
             log.error("%s: still running after %.1f s; its thread was replaced", hook.title, seconds)
         return True

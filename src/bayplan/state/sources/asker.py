@@ -5,7 +5,6 @@ down, late or wrong, its configured answer is taken, and kept as well: an attemp
 failures in a row the source is not asked at all for a while.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bayplan.kube.pod import Pod
-from bayplan.snapshot.sources import Reading, Scalar, by_field
+from bayplan.snapshot.sources import Reading, Scalar
+from bayplan.state.sources.calling import asked
 from bayplan.state.sources.http import SourceError, SourceHttp
 
 log = logging.getLogger(__name__)
@@ -82,8 +82,9 @@ class Asker:
             return self._fallback(names)
         start = self._clock()
         try:
-            async with asyncio.timeout(self.source.timeout_seconds):
-                fields = by_field(await self.source.fetch(self._http, pod, names))
+            fields = await asked(
+                lambda: self.source.fetch(self._http, pod, names), timeout_seconds=self.source.timeout_seconds
+            )
         except Exception as error:
             self._failed(error)
             reading = self._fallback(names)

@@ -69,10 +69,15 @@ class Sources:
             await http.close()
 
     def take_over(self, others: "Sources") -> None:
-        """Begin with what sources of the same name said before, until they are asked again."""
+        """Begin with what the same sources said before, until they are asked again.
+
+        One that only has the name of another begins with nothing: the values would mean something else.
+        """
         for name, poller in self.polled.items():
-            if name in others.polled:
-                poller.take_over(others.polled[name])
+            before = others.polled.get(name)
+            known = poller.source.definition
+            if before is not None and known is not None and known == before.source.definition:
+                poller.take_over(before)
 
     @property
     def current(self) -> Readings:

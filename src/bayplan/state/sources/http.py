@@ -5,20 +5,22 @@ server read what it should not, or more than it can hold.
 """
 
 import asyncio
-import ipaddress
+import errno
+import socket
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import AddressFamily
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
+from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
-# Where clouds keep credentials that are not link-local by their number.
-_METADATA = frozenset(map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "fd00:ec2::254")))
+from bayplan.state.sources.addresses import forbidden
+
 _CHUNK = 65536
 
 
@@ -116,6 +118,7 @@ class SourceHttp:
                 limit=16,
                 ssl=_tls(access),
                 resolver=_Resolver(allow_link_local=access.allow_link_local),
+                socket_factory=None if access.allow_link_local else _checked_socket,
             )
             # A large answer is not unpacked: ten kilobytes can be ten gigabytes.
             self._session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=False)
@@ -130,7 +133,7 @@ class _Resolver(AbstractResolver):
         self._allow_link_local = allow_link_local
 
     async def resolve(
-        self, host: str, port: int = 0, family: AddressFamily = AddressFamily.AF_INET
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of a host; an error where one of them is not allowed."""
         found = await self._inner.resolve(host, port, family)
@@ -145,27 +148,37 @@ class _Resolver(AbstractResolver):
 
 def check_url(url: str, *, allow_link_local: bool) -> None:
     """`SourceError` for what is no address of a web server, or one that nobody should ask."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
+        # As it is going to be asked: other digits and dots are made plain there.
+        host = URL(url).host
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # the port is no number
-        usable = False
-    if not usable:
+        host, usable = None, False
+    if not usable or not host:
         raise SourceError(f"{_shown(url)} is no address, such as http://prometheus:9090")
-    _check_address(parts.hostname or "", parts.hostname or "", allow_link_local=allow_link_local)
+    _check_address(host, host, allow_link_local=allow_link_local)
 
 
 def _check_address(address: str, host: str, *, allow_link_local: bool) -> None:
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return  # a name: looked at when it is resolved
-    mapped = getattr(found, "ipv4_mapped", None)
-    found = mapped or found
-    if (found.is_link_local or found in _METADATA) and not allow_link_local:
-        raise SourceError(
-            f"{host} is {found}, where clouds keep credentials: refused; set allowLinkLocal if it is meant"
-        )
+    """A name is looked at when it is resolved."""
+    found = None if allow_link_local else forbidden(address)
+    if found is not None:
+        raise SourceError(_refusal(host, found))
+
+
+def _checked_socket(address: AddrInfoType) -> socket.socket:
+    """A socket for this address, which is looked at once more: it is the one that is connected to."""
+    family, kind, protocol, _, place = address
+    found = forbidden(str(place[0]))
+    if found is not None:
+        # Of this kind, so that the next address of the name is tried, and the text is kept.
+        raise OSError(errno.EACCES, _refusal(str(place[0]), found))
+    return socket.socket(family, kind, protocol)
+
+
+def _refusal(host: str, found: object) -> str:
+    return f"{host} is {found}, where clouds keep credentials: refused; set allowLinkLocal if it is meant"
 
 
 def _tls(access: Access) -> ssl.SSLContext:
@@ -188,5 +201,8 @@ def _text(path: Path) -> str:
 
 def _shown(url: str) -> str:
     """The address without what may be secret in it."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # half an IPv6 address
+        return "what is given"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

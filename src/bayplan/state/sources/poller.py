@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bayplan.snapshot.sources import Latch, Match, Reading, Requested, by_field, numbers
+from bayplan.snapshot.sources import Latch, Match, Reading, Requested, numbers
+from bayplan.state.sources.calling import asked
 from bayplan.state.sources.http import SourceError, SourceHttp
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ class Polled:
     settle_seconds: float = 0.0
     """Pods that came this long before a reading are not in its values yet."""
     timeout_seconds: float = 10.0
+    definition: object = None
+    """Equal where values mean the same, so that they outlive a reload; ``None`` where nobody can tell."""
 
 
 class Poller:
@@ -91,8 +94,9 @@ class Poller:
         start = self._clock()
         self._note_requests(start)
         try:
-            async with asyncio.timeout(self.source.timeout_seconds):
-                fields = by_field(await self.source.fetch(self._http))
+            fields = await asked(
+                lambda: self.source.fetch(self._http), timeout_seconds=self.source.timeout_seconds
+            )
         except Exception as error:
             self._failed(error)
         else:

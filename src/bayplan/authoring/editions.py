@@ -1,0 +1,222 @@
+"""What one load of the policies imports, apart from what any other load did.
+
+A policy may import the files beside it, while it is loaded or later, inside a hook. Both must lead to the
+files of its own load: an older one still serves while a newer one is tried. So each load, an *edition*, has
+a package of its own for each folder, and its modules have an ``__import__`` of their own, which looks there.
+"""
+
+import builtins
+import contextlib
+import importlib
+import importlib.util
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+PREFIX = "bayplan_policy_"
+_numbers = itertools.count(1)
+
+
+class Edition:
+    """The policy files of one load, and the files beside them that those import."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[str, Shelf] = {}
+
+    def shelf(self, folder: Path, *, named: Path) -> "Shelf":
+        """Where the files of a folder are; ``named`` is what the folder is called by people."""
+        shelf = self._shelves.get(str(folder))
+        if shelf is None:
+            shelf = self._shelves[str(folder)] = Shelf(self, folder, named)
+        return shelf
+
+    def files(self) -> list[Path]:
+        """The files that were imported, as people name them."""
+        return sorted({file for shelf in self._shelves.values() for file in shelf.files()})
+
+    def forget(self) -> None:
+        """Give the modules up: nobody is going to call them. The everyday edition is for good."""
+        if self is _everyday:
+            return
+        for shelf in self._shelves.values():
+            shelf.take_down(shelf.modules())
+        self._shelves.clear()
+
+
+class Shelf:
+    """One folder of an edition, as a package that nobody else knows the name of."""
+
+    def __init__(self, edition: Edition, folder: Path, named: Path) -> None:
+        self.edition = edition
+        self.package = f"{PREFIX}{next(_numbers)}"
+        self._folder = folder
+        self._named = named
+        self._module = ModuleType(self.package, "The files of one folder, as they were at one load.")
+        self._module.__path__ = [str(folder)]
+        self._builtins = {**vars(builtins), "__import__": self._import}
+
+    def take_down(self, names: Sequence[str]) -> None:
+        """Have these modules not be found any more."""
+        for name in names:
+            sys.modules.pop(name, None)
+        if self.package in names:
+            _shelves.pop(self.package, None)
+
+    def modules(self) -> list[str]:
+        """The names of the modules that are imported, with the package itself."""
+        return [name for name in list(sys.modules) if name.partition(".")[0] == self.package]
+
+    def files(self) -> Iterator[Path]:
+        """The files of the modules that are imported, as people name them."""
+        for name in self.modules():
+            file = getattr(sys.modules.get(name), "__file__", None)
+            if file and Path(file).is_relative_to(self._folder):
+                yield self._named / Path(file).relative_to(self._folder)
+
+    def load(self, name: str, file: Path) -> ModuleType:
+        """Import a file of the folder; another time it is another module."""
+        _shelves[self.package] = self
+        sys.modules[self.package] = self._module
+        # A hyphen: no `import` can mean it.
+        full = f"{self.package}.{name.replace('.', '_')}-{next(_numbers)}"
+        loader = _Fresh(full, str(file))
+        spec = importlib.util.spec_from_file_location(full, file, loader=loader)
+        assert spec is not None, "a loader was given"
+        module = sys.modules[full] = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+        return module
+
+    def furnish(self, module: ModuleType) -> None:
+        """Have the module, and every function in it, import what is on this shelf first."""
+        vars(module)["__builtins__"] = self._builtins
+
+    def plain(self, text: str) -> str:
+        """A text with the names as the author of the policy knows them."""
+        return text.replace(f"{self.package}.", "")
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """``__import__`` for the modules of this shelf."""
+        top = name.partition(".")[0]
+        if level or not self._has(top):
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+        # Without a name to import from it, `__import__` gives the first part alone: that of our package.
+        full = f"{self.package}.{name}"
+        last = builtins.__import__(full, globals, locals, fromlist or ("__name__",), 0)
+        return last if fromlist else sys.modules[f"{self.package}.{top}"]
+
+    def _has(self, top: str) -> bool:
+        """Whether the name means a file of this folder: it shadows nothing that is found without it."""
+        if f"{self.package}.{top}" in sys.modules:
+            return True
+        if top in sys.modules:
+            return False
+        here = PathFinder.find_spec(top, [str(self._folder)])
+        if here is None:
+            return False
+        elsewhere = importlib.util.find_spec(top)
+        return elsewhere is None or _place(elsewhere) == _place(here)
+
+
+class _Fresh(SourceFileLoader):
+    """Compiles the file as it is now: cached bytecode can be as old as a second and not tell.
+
+    Nothing is written beside the file either, which is often a read-only ConfigMap.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the file."""
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the file, with imports that know the files beside it."""
+        _shelves[module.__name__.partition(".")[0]].furnish(module)
+        super().exec_module(module)
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules of shelves, which are files of their folders."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module in the folder of its package; ``None`` for what is no module of ours."""
+        if path is None or fullname.partition(".")[0] not in _shelves:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader) and spec.origin:
+            found = importlib.util.spec_from_file_location(
+                fullname,
+                spec.origin,
+                loader=_Fresh(fullname, spec.origin),
+                submodule_search_locations=spec.submodule_search_locations,
+            )
+            assert found is not None, "a loader was given"
+            return found
+        return spec
+
+
+def edition_of(module_name: str) -> Edition | None:
+    """The edition that has a module of that name; ``None`` where it is no policy's."""
+    shelf = _shelves.get(module_name.partition(".")[0])
+    return shelf.edition if shelf is not None else None
+
+
+def current_edition() -> Edition:
+    """The edition that files are imported into now."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def anew() -> Iterator[Edition]:
+    """Import policies, and the files beside them, as they are now; an error leaves nothing behind.
+
+    It is meant for this thread alone, whatever others import meanwhile.
+    """
+    edition = Edition()
+    before = _current.set(edition)
+    importlib.invalidate_caches()
+    try:
+        yield edition
+    except BaseException:
+        edition.forget()
+        raise
+    finally:
+        _current.reset(before)
+
+
+@contextlib.contextmanager
+def one_edition() -> Iterator[Edition]:
+    """Import all of it into the edition at hand, or into a new one where there is none."""
+    if _current.get() is not _everyday:
+        yield _current.get()
+        return
+    with anew() as edition:
+        yield edition
+
+
+def _place(spec: ModuleSpec) -> list[str]:
+    """Where a module is, through links: its file, or its folders where it has none."""
+    places = [spec.origin] if spec.has_location and spec.origin else spec.submodule_search_locations or []
+    return sorted(os.path.realpath(place) for place in places)
+
+
+_shelves: dict[str, Shelf] = {}
+_everyday = Edition()
+_current: ContextVar[Edition] = ContextVar("bayplan_edition", default=_everyday)
+sys.meta_path.insert(0, _Finder())

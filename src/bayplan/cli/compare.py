@@ -1,0 +1,58 @@
+"""``bayplan compare``: what another configuration would have done with what was recorded."""
+
+from pathlib import Path
+
+import click
+
+from bayplan.cli.options import output_option
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(short_help="What another configuration would have done.")
+@click.argument("file", type=_FILE)
+@click.option(
+    "--config",
+    "-c",
+    "configs",
+    type=_FILE,
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="Twice: the one and the other. Once: the recorded one, if its files have not changed, and this.",
+)
+@click.option("--price-label", metavar="LABEL", default="", help="Label of nodes that says what they cost.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write a report with plots, too.")
+@output_option
+def command(file: Path, configs: tuple[Path, ...], price_label: str, html: Path | None, output: str) -> None:
+    """Judge the pods of a recording with two configurations, and say what is different.
+
+    Which pods would be refused or be on another node (the best of those that pass), what the nodes cost,
+    how the pods are spread, and how full their nodes are. Each pod is judged in the cluster as it was
+    recorded.
+    """
+    from bayplan.authoring.editions import anew
+    from bayplan.cli.failing import explained
+    from bayplan.cli.recordings import show_comparison
+    from bayplan.config.flags import Flags, load_all
+    from bayplan.recording.describe import reload_described
+    from bayplan.runtimes.simulator.cases import Recording
+    from bayplan.runtimes.simulator.compare import compare
+    from bayplan.runtimes.simulator.report import write_report
+
+    if len(configs) > 2:
+        raise click.UsageError("give --config twice at most: the one and the other")
+    with explained():
+        sides = []
+        if len(configs) == 1:
+            told = Recording(file).configurations()[-1]
+            sides.append(("as recorded", reload_described(told).policies))
+        for config in configs:
+            # Files of one name beside two configurations are two files.
+            with anew():
+                sides.append((str(config), load_all((), Flags(config=config)).policies))
+        (first, one), (second, other) = sides
+        found = compare(file, one, other, names=(first, second), price_label=price_label)
+        if html is not None:
+            write_report(found, html, recording=file.name)
+    show_comparison(found, output=output)

@@ -1,0 +1,126 @@
+"""``bayplan why``: why a pod is where it is, or is nowhere."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayplan.cli.options import cluster_options, config_option, output_option
+
+if TYPE_CHECKING:
+    from bayplan.runtimes.extender.ask_why import Reply
+
+_SERVER = "http://127.0.0.1:8890"
+_SELECTOR = "app.kubernetes.io/name=bayplan"
+_PORT = 8890
+_ASKING = ("server", "from_cluster", "selector", "port", "token_file")
+_EVALUATING = ("config", "snapshot")
+_EPILOG = """\b
+Examples:
+  bayplan why pod/web-1                    ask the server on this machine
+  bayplan why web-1 -n shop --server http://10.0.0.1:8890 \\
+                            --server http://10.0.0.2:8890
+  bayplan why web-1 --from-cluster         ask all Bayplan pods of the cluster
+  bayplan why -f pod.yaml --config bayplan.yaml --snapshot cluster.json
+  bayplan why -f web.yaml policy.py --kubeconfig ~/.kube/config
+
+--from-cluster goes through the API server's proxy. It needs the right to get `pods/proxy`, and a page that
+listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
+"""
+
+
+@click.command(epilog=_EPILOG, short_help="Say why a pod is where it is, or is nowhere.")
+@click.argument("words", metavar="[pod/NAME | POLICY.py...]", nargs=-1)
+@click.option("--namespace", "-n", metavar="NAME", help="Namespace of the pod.  [default]")
+@click.option(
+    "--server", multiple=True, metavar="URL", help=f"Page of a server; may be given often.  [{_SERVER}]"
+)
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), metavar="FILE", help="The token that the page wants."
+)
+@click.option(
+    "--from-cluster", is_flag=True, default=None, help="Ask all Bayplan pods that run in the cluster."
+)
+@click.option("--selector", metavar="LABELS", help=f"Which pods those are.  [{_SELECTOR}]")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), metavar="PORT", help=f"The port of their page.  [{_PORT}]"
+)
+@click.option(
+    "--weight",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="The extender's `weight` in kube-scheduler's configuration.",
+)
+@click.option(
+    "--filename", "-f", "manifest", metavar="FILE", help="Try this manifest instead; - is standard input."
+)
+@config_option
+@cluster_options
+@output_option
+def command(words: tuple[str, ...], manifest: str | None, output: str, **options: Any) -> None:
+    """Say why a pod is where it is, or is nowhere: who refused which nodes, and who preferred which.
+
+    A running server is asked; of several, the newest answer counts. With -f a manifest is tried on the nodes
+    of a cluster or of a snapshot instead, and nothing is created: all nodes are offered to the policies.
+
+    Exits 0 with an explanation, 1 without one, and 1 where a manifest's pod would find no node.
+    """
+    from bayplan.cli.failing import explained
+    from bayplan.cli.why_render import show_evaluated, show_reply
+
+    _check_together(options, manifest)
+    with explained():
+        if manifest is None:
+            show_reply(_ask(words, **options), output=output)
+            return
+        evaluated = _evaluate(manifest, words, **options)
+    show_evaluated(evaluated, output=output)
+    raise SystemExit(0 if evaluated.why.passed else 1)
+
+
+def _ask(words: tuple[str, ...], *, weight: int, token_file: Path | None, **options: Any) -> "Reply":
+    from bayplan.config.flags import Flags
+    from bayplan.runtimes.extender.ask_cluster import ask_cluster
+    from bayplan.runtimes.extender.ask_why import ask_why, read_token
+
+    key = f"{options['namespace'] or 'default'}/{_pod_name(words)}"
+    token = read_token(token_file)
+    if not options["from_cluster"]:
+        return ask_why(options["server"] or [_SERVER], key, weight=weight, token=token)
+    flags = Flags(**{name: options[name] for name in ("kubeconfig", "context", "in_cluster")})
+    selector, port = options["selector"] or _SELECTOR, options["port"] or _PORT
+    return ask_cluster(flags, key, selector=selector, port=port, weight=weight, token=token)
+
+
+def _evaluate(manifest: str, policies: tuple[str, ...], *, weight: int, **options: Any) -> Any:
+    from bayplan.config.flags import Flags
+    from bayplan.runtimes.simulator.evaluate import evaluate
+    from bayplan.runtimes.simulator.manifest import read_pod
+
+    pod = read_pod(manifest, namespace=options["namespace"])
+    names = ("config", "kubeconfig", "context", "in_cluster", "snapshot")
+    return evaluate(pod, policies, Flags(**{name: options[name] for name in names}), weight=weight)
+
+
+def _pod_name(words: tuple[str, ...]) -> str:
+    if len(words) != 1:
+        raise click.UsageError("name one pod, such as pod/web-1, or give a manifest with -f")
+    kind, slash, name = words[0].rpartition("/")
+    if not name or (slash and kind not in ("pod", "pods", "po")):
+        raise click.UsageError(f"{words[0]!r}: want pod/NAME; the namespace goes with -n")
+    return name
+
+
+def _check_together(options: dict[str, Any], manifest: str | None) -> None:
+    """Options that would have no effect are a misunderstanding."""
+    given = {name for name, value in options.items() if value not in (None, ())}
+    if manifest is not None:
+        wrong, what = given.intersection(_ASKING), "asks a server, and -f tries a manifest: give one of them"
+    elif options["from_cluster"]:
+        wrong, what = given.intersection({*_EVALUATING, "server"}), "does not go with --from-cluster"
+    else:
+        wrong = given.intersection({*_EVALUATING, "kubeconfig", "context", "in_cluster", "selector", "port"})
+        what = "goes with -f or with --from-cluster"
+    for name in sorted(wrong):
+        raise click.UsageError(f"--{name.replace('_', '-')} {what}")

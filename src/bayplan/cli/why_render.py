@@ -1,0 +1,222 @@
+"""What ``bayplan why`` prints: calm, aligned, in 80 columns; or all of it as JSON."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.cli import why_words
+from bayplan.cli.render import console, print_json, write
+
+if TYPE_CHECKING:
+    from bayplan.engine.ranking import Contribution, Ranked
+    from bayplan.engine.why import RefusedGroup, Why
+    from bayplan.runtimes.extender.ask_why import Reply
+    from bayplan.runtimes.simulator.evaluate import Evaluated
+
+_WIDTH = 80
+_WIDEST = 100
+_HISTORY = 6
+
+
+def show_reply(reply: "Reply", *, output: str) -> None:
+    """What a server said, and who else was asked."""
+    if output == "json":
+        others = msgspec.to_builtins(reply.others)
+        print_json({**msgspec.to_builtins(reply.why), "server": reply.server, "others": others})
+        return
+    why = reply.why
+    with _paper() as out:
+        _show(
+            out, why, source=f"decision {why.decision}, generation {why.generation}\ntold by {reply.server}"
+        )
+        _section(out, "Also asked", [_pair(other.server, other.problem) for other in reply.others])
+
+
+def show_evaluated(found: "Evaluated", *, output: str) -> None:
+    """What the policies would say, and which sources did not answer."""
+    if output == "json":
+        print_json({**msgspec.to_builtins(found.why), "sourceProblems": found.problems})
+        return
+    silent = [_pair(name, text) for name, text in found.problems.items()]
+    with _paper() as out:
+        _show(out, found.why, source="evaluated now, nothing is created")
+        _section(out, "Sources that do not answer", silent)
+
+
+@contextmanager
+def _paper() -> Iterator[Console]:
+    """What is printed in the block comes out at its end, without rich's blanks at the ends of lines."""
+    out = console(markup=False)
+    out.width = min(out.width, _WIDEST) if out.is_terminal else _WIDTH
+    out.soft_wrap = False
+    with out.capture() as said:
+        yield out
+    write("".join(f"{line.rstrip()}\n" for line in said.get().splitlines()).encode())
+
+
+def _show(out: Console, why: "Why", *, source: str) -> None:
+    colour = "green" if why.chosen or why.passed else "yellow"
+    _print(
+        out,
+        Text.assemble(("pod ", "bold"), (_plain(why.pod), "bold"), "  ", (why_words.headline(why), colour)),
+    )
+    _print(out, Text(f"{why.at}, {source}", style="dim"))
+    if why.event:
+        _print(out, Text(f"\n{_plain(why.event)}"))
+    _section(out, "Nodes", [_counts(why)])
+    refused = [group for group in why.refused if not group.shadow]
+    _section(out, "Refused", [_refused(group) for group in refused])
+    _section(out, "Shadow policies would have refused", [_refused(g) for g in why.refused if g.shadow])
+    if why.ranking:
+        _section(out, "Ranking", [_ranking(why), Text(why_words.points(why), style="dim")])
+    _section(out, "Outcome", [Text(_plain(why_words.outcome(why)))])
+    _section(out, "Errors", _errors(why))
+    _section(
+        out,
+        "Kept out of preemption",
+        [
+            _pair(f"{each.count} {each.reason}", f"{each.policy}: {', '.join(each.nodes)}")
+            for each in why.left_out
+        ],
+    )
+    _section(out, "Time of policies", [Text(_times(why))] if why.hooks else [])
+    _section(out, "History", [_history(why)] if why.history else [])
+
+
+def _counts(why: "Why") -> Table:
+    table = _grid(right=1)
+    table.add_row(
+        "offered", str(why.offered), "kube-scheduler asked about them" if why.decision else "all there are"
+    )
+    table.add_row("passed", str(why.passed), "")
+    refused = 0 if why.error else why.offered - why.passed - len(why.not_in_view)
+    table.add_row("refused", str(refused), "Bayplan only observes: nothing came of it" if why.observe else "")
+    if why.not_in_view:
+        table.add_row("not in view", str(len(why.not_in_view)), _some(why.not_in_view, len(why.not_in_view)))
+    if why.never_offered is None:
+        table.add_row("never offered", "?", "this server was started without a cluster")
+    elif why.decision:
+        examples = _some(why.never_offered_nodes, why.never_offered)
+        text = f"{why_words.never_offered(why)}: {examples}" if examples else ""
+        table.add_row("never offered", str(why.never_offered), text)
+    return table
+
+
+def _refused(group: "RefusedGroup") -> RenderableType:
+    by = group.policy if group.policy == group.hook else f"{group.policy}, {group.hook}"
+    head = Text.assemble((f"{group.count} {_plain(group.reason)}", "bold"), f"  by {by}")
+    nodes = _grid()
+    for node, detail in zip(group.nodes, group.details, strict=True):
+        nodes.add_row(_plain(node), _plain(detail))
+    lines: list[RenderableType] = [head, Padding(nodes, (0, 0, 0, 2))]
+    if group.count > len(group.nodes):
+        lines.append(Text(f"  and {group.count - len(group.nodes)} more"))
+    change = group.change or "the policy does not say"
+    lines.append(Padding(Text(f"to pass: {change}", style="dim"), (0, 0, 0, 2)))
+    return Group(*lines)
+
+
+def _ranking(why: "Why") -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading, justify in (("", "right"), ("node", "left"), ("total", "right"), ("told", "right")):
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    table.add_column("points", justify="right")
+    table.add_column("total is made of", overflow="fold")
+    for node in why.ranking:
+        table.add_row(
+            str(node.place),
+            _plain(node.node),
+            f"{node.total:.1f}",
+            str(node.wire),
+            f"{node.points:g}",
+            _parts(node),
+            style="green" if node.node == why.chosen else None,
+        )
+    if why.passed > len(why.ranking):
+        table.add_row("", f"and {why.passed - len(why.ranking)} more", "", "", "", "")
+    return table
+
+
+def _parts(node: "Ranked") -> str:
+    """``cost 67.5 + cpu 22.5``; with the hook's name where a policy has several."""
+    names = [part.policy for part in node.contributions]
+
+    def name(part: "Contribution") -> str:
+        return part.policy if names.count(part.policy) == 1 else f"{part.policy}.{part.hook}"
+
+    return (
+        _plain(" + ".join(f"{name(part)} {part.points:.1f}" for part in node.contributions)) or "no opinion"
+    )
+
+
+def _errors(why: "Why") -> list[RenderableType]:
+    lines = [why.error] if why.error else []
+    lines += [
+        f"{run.policy}.{run.hook}: {run.failure}{' (ignored: the policy abstained)' if run.ignored else ''}"
+        for run in why.hooks
+        if run.failure and run.failure not in why.error
+    ]
+    lines += [
+        f"{run.policy}.{run.hook} is a soft rule that would have left no node: it did not count"
+        for run in why.hooks
+        if run.void
+    ]
+    if why.bind_error:
+        lines.append(f"bind: {why.bind_error}")
+    return [Text(_plain(line)) for line in lines]
+
+
+def _times(why: "Why") -> str:
+    by_policy: dict[str, float] = {}
+    for run in why.hooks:
+        by_policy[run.policy] = by_policy.get(run.policy, 0.0) + run.milliseconds
+    return _plain(", ".join(f"{policy} {spent:.2f} ms" for policy, spent in by_policy.items()))
+
+
+def _history(why: "Why") -> Table:
+    table = _grid(right=0)
+    for told in why.history[:_HISTORY]:
+        table.add_row(str(told.decision), told.at, told.verb, _plain(told.text))
+    return table
+
+
+def _section(out: Console, title: str, parts: Iterable[RenderableType]) -> None:
+    body = list(parts)
+    if body:
+        _print(out, Text(f"\n{title}", style="bold"))
+        _print(out, Padding(Group(*body), (0, 0, 0, 2)))
+
+
+def _pair(name: str, text: str) -> Text:
+    return Text(_plain(f"{name}: {text}"))
+
+
+def _grid(*, right: int | None = None) -> Table:
+    """Columns that keep to their words; the one of numbers is set to the right."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for column in range(4):
+        table.add_column(justify="right" if column == right else "left", overflow="fold")
+    return table
+
+
+def _some(names: list[str], count: int) -> str:
+    shown = names[:5]
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return _plain(", ".join(shown) + more)
+
+
+def _plain(text: str) -> str:
+    """Without what a terminal would obey: some of it comes from annotations."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
+
+
+def _print(out: Console, part: Any) -> None:
+    out.print(part, highlight=False)

@@ -1,0 +1,116 @@
+"""The sentences of ``bayplan why``: what became of the pod, and why that can be."""
+
+from typing import TYPE_CHECKING
+
+from bayplan.cli.render import counted
+from bayplan.engine.ranking import PLUGIN_POINTS
+
+if TYPE_CHECKING:
+    from bayplan.engine.ranking import Ranked
+    from bayplan.engine.why import Why
+
+_POINTS_A_STEP = 10
+_PLUGINS = sum(PLUGIN_POINTS.values())
+
+
+def headline(why: "Why") -> str:
+    """What became of the pod, in a few words."""
+    if why.decision == 0:
+        return "not created"
+    if why.chosen:
+        return f"on {why.chosen}"
+    if why.never_offered is None:
+        return "asked about"
+    return "not seen on a node" if why.passed else "waits"
+
+
+def outcome(why: "Why") -> str:
+    """Who chose what, and, where that is not our best, why that can be."""
+    if why.decision == 0:
+        return _would_be(why)
+    return _chosen(why) if why.chosen else _nowhere(why)
+
+
+def _nowhere(why: "Why") -> str:
+    if why.error:
+        return "There was no answer: kube-scheduler tries the pod again."
+    if not why.passed:
+        return "No node passed: the pod waits until something changes."
+    if why.never_offered is None:
+        return "Where the pod is this server does not know: it was started without a cluster."
+    if why.bind_error:
+        return "The pod was refused at bind; kube-scheduler tries it again."
+    passed = counted(why.passed, "node", "nodes")
+    return (
+        f"{passed} passed here, and the pod is on none that this server sees: it is on its way, it has ended,"
+        " or a plugin or another extender that is asked after us refused the rest."
+    )
+
+
+def _would_be(why: "Why") -> str:
+    if why.error:
+        return "There is no answer: kube-scheduler would try the pod again and again."
+    if not why.hooks:
+        return "No policy is for this pod: every node passes untouched."
+    if not why.passed:
+        return "No node passes: the pod would wait."
+    if not why.ranking:
+        if why.passed == 1:
+            return f"Only {why.chosen} passes."
+        return (
+            f"{why.passed} nodes pass, and no policy scores them: kube-scheduler's own plugins would choose."
+        )
+    equal = sum(node.wire == why.ranking[0].wire for node in why.ranking) - 1
+    others = f", or one of {equal} that are told to be as good" if equal else ""
+    return (
+        f"Bayplan's scores alone would choose {why.chosen}{others}. kube-scheduler asks its own plugins too:"
+        " they refuse nodes, and add points of their own."
+    )
+
+
+def _chosen(why: "Why") -> str:
+    said = f"kube-scheduler chose {why.chosen}"
+    if why.observe:
+        return f"{said}. Bayplan only observes: it was told that every node passes, and no score."
+    if not why.ranking:
+        if why.passed == 1:
+            return f"{said}, the only node that passed: it asks for no scores then."
+        return f"{said}. No policy scored the nodes: its own plugins decided."
+    best = why.ranking[0]
+    mine = next((node for node in why.ranking if node.node == why.chosen), None)
+    if mine is None:
+        return (
+            f"{said}, which was not among the nodes that were scored: it was chosen at another attempt,"
+            " or by somebody else."
+        )
+    if mine.wire == best.wire:
+        return f"{said}: {'our best' if mine.place == 1 else f'told to be as good as our best, {best.node}'}."
+    return f"{said}, our number {mine.place}. {_outweighed(mine, best, why.weight)}"
+
+
+def _outweighed(mine: "Ranked", best: "Ranked", weight: float) -> str:
+    steps = best.wire - mine.wire
+    enough = _PLUGINS // (steps * _POINTS_A_STEP) + 1
+    text = (
+        f"Our best, {best.node}, has {best.points - mine.points:g} points more from us;"
+        f" kube-scheduler's own plugins can add up to {_PLUGINS}, and other extenders theirs."
+    )
+    if enough > weight:
+        text += f" From `weight: {enough}` on its plugins could not outweigh such a difference."
+    return text
+
+
+def points(why: "Why") -> str:
+    """What our points are beside those of kube-scheduler's own plugins."""
+    plugins = ", ".join(f"{name} {most}" for name, most in PLUGIN_POINTS.items())
+    return (
+        f"points = told x weight x 10, here with --weight {why.weight:g}: ours are at most"
+        f" {why.weight * 100:g}. kube-scheduler's own plugins can add up to {_PLUGINS} ({plugins})."
+    )
+
+
+def never_offered(why: "Why") -> str:
+    """What it means that kube-scheduler did not ask about a node."""
+    if why.never_offered == 1:
+        return "not asked about: kube-scheduler's own plugins refused it, or did not look at it"
+    return "not asked about: kube-scheduler's own plugins refused them, or did not look at them"

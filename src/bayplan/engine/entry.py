@@ -1,0 +1,178 @@
+"""One decision as the journal keeps it: compact arrays, shared names, of the pod no more than is shown."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.authoring.verdict import Reason, fill
+from bayplan.engine.decision import NOBODY
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.strings import Strings
+
+_BASE_BYTES = 2048
+_TEXT_BYTES = 64
+"""What a text takes beside its letters: the object, and its place in a list."""
+_KEPT_LABELS = 32
+
+
+@dataclass(frozen=True)
+class PodRef:
+    """Who a decision was about."""
+
+    namespace: str
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    requests: Mapping[str, int]
+    priority: int
+    scheduler: str
+
+    @classmethod
+    def of(cls, pod: Pod) -> "PodRef":
+        """The part of a pod that the journal keeps."""
+        labels = dict(itertools.islice(pod.labels.items(), _KEPT_LABELS))
+        return cls(
+            pod.namespace, pod.name, pod.uid, labels, dict(pod.requests), pod.priority, pod.scheduler_name
+        )
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Voice:
+    """What one hook said about the nodes."""
+
+    policy: str
+    hook: str
+    kind: str
+    seconds: float
+    weight: float = 0.0
+    shadow: bool = False
+    void: bool = False
+    """A soft filter that would have left no node, and so did not count."""
+    failure: str = ""
+    ignored: bool = False
+    reasons: tuple[Reason, ...] = ()
+    rows: NDArray[np.uint32] | None = None
+    """Of a filter: the rows it refused, with a number for the reason of each."""
+    codes: NDArray[np.int16] | None = None
+    values: tuple[Mapping[str, Any], ...] = ()
+    """What fills in the details, for those rows alone."""
+    normalised: NDArray[np.float32] | None = None
+    """Of a score: 0 to 100 a node, NaN for no opinion."""
+    raw: NDArray[np.float32] | None = None
+    """The numbers as the hook gave them."""
+
+    def refusals(self) -> Iterator[tuple[int, Reason, str]]:
+        """Row, reason and detail of each node that it refused."""
+        if self.rows is None or self.codes is None:
+            return
+        for place, (row, code) in enumerate(zip(self.rows.tolist(), self.codes.tolist(), strict=True)):
+            yield row, self.reasons[code - 1], self.detail(place)
+
+    def detail(self, place: int) -> str:
+        """The detail of its refusal number ``place``, with the numbers of that node."""
+        assert self.codes is not None
+        code = int(self.codes[place])
+        text = self.reasons[code - 1].detail
+        return fill(text, self.values[code - 1], place) if text else ""
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly what it takes."""
+        arrays = [a.nbytes for a in (self.rows, self.codes, self.normalised, self.raw) if a is not None]
+        return 400 + sum(arrays) + sum(_size(v) for values in self.values for v in values.values())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One decision."""
+
+    number: int
+    at: float
+    """Seconds since 1970."""
+    verb: str
+    generation: int
+    pod: PodRef
+    names: Sequence[str]
+    """Names that rows are numbers in; shared with other entries where it can be."""
+    rows: NDArray[np.uint32]
+    """Which of those names the nodes were, in the order they were asked about."""
+    voices: tuple[Voice, ...]
+    refused_by: NDArray[np.int16]
+    """A number a node: the voice that refused it, or -1."""
+    total: NDArray[np.float32] | None = None
+    error: str = ""
+    not_in_view: tuple[str, ...] = ()
+    seconds: float = 0.0
+    observe: bool = False
+    dropped: tuple[tuple[str, str, str], ...] = ()
+    """Of a preemption: node, policy and why, for each candidate that was left out."""
+    node: str = ""
+    """Of a bind: the node."""
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes, in the order they were asked about."""
+        return [self.names[row] for row in self.rows.tolist()]
+
+    @property
+    def offered(self) -> int:
+        """How many nodes it was about."""
+        return len(self.rows) + len(self.not_in_view)
+
+    @property
+    def passed(self) -> int:
+        """How many of them passed."""
+        return int(np.count_nonzero(self.refused_by == NOBODY))
+
+    @property
+    def result(self) -> str:
+        """In a word: ``error``, ``refused`` where no node is left, ``ok``."""
+        if self.error:
+            return "error"
+        return "refused" if self.verb == "filter" and not self.passed else "ok"
+
+    def groups(self) -> Iterator[tuple[Voice, Reason, list[int]]]:
+        """Who refused which places for which reason; each place is with the one that counted."""
+        for number, voice in enumerate(self.voices):
+            if voice.rows is None or voice.codes is None:
+                continue
+            mine = self.refused_by[voice.rows] == number
+            for code, reason in enumerate(voice.reasons, start=1):
+                places = np.flatnonzero(mine & (voice.codes == code))
+                if places.size:
+                    yield voice, reason, places.tolist()
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly what it takes, without what it shares with others."""
+        arrays = self.rows.nbytes + self.refused_by.nbytes + (0 if self.total is None else self.total.nbytes)
+        texts = [self.error, *self.not_in_view, *itertools.chain.from_iterable(self.dropped)]
+        texts += itertools.chain.from_iterable(self.pod.labels.items())
+        written = len(texts) * _TEXT_BYTES + sum(map(len, texts))
+        return _BASE_BYTES + arrays + written + sum(voice.nbytes for voice in self.voices)
+
+    @property
+    def shared(self) -> list[Sequence[str]]:
+        """Lists of text that other entries may have too: names of nodes, values of labels."""
+        values = (v for voice in self.voices for by_name in voice.values for v in by_name.values())
+        return [self.names, *(value.values for value in values if isinstance(value, Strings))]
+
+
+def text_bytes(texts: Sequence[str]) -> int:
+    """Roughly what a list of texts takes."""
+    # Names of nodes look alike: the first one is as long as any.
+    return len(texts) * (_TEXT_BYTES + len(texts[0])) if texts else 0
+
+
+def _size(value: Any) -> int:
+    codes = getattr(value, "codes", value)
+    return int(codes.nbytes) if isinstance(codes, np.ndarray) else 64

@@ -1,0 +1,187 @@
+"""The journal: the last decisions, with every node's verdict and score, in compact arrays.
+
+Bounded in bytes, in memory. Of a pod it keeps who it is and what it asks for: environment and volumes are not
+even decoded, and annotations may hold anything, so they stay out too.
+"""
+
+import itertools
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.authoring.verdict import Score, Verdict
+from bayplan.engine.decision import Decision, Outcome
+from bayplan.engine.entry import Entry, PodRef, Voice, text_bytes
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 64 * 1024 * 1024
+_NO_ROWS, _NO_CODES = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int16)
+
+
+@dataclass
+class Journal:
+    """The last entries, as many as fit. Written by policy threads, read by anybody."""
+
+    max_bytes: int = MAX_BYTES
+    clock: Callable[[], float] = time.time
+    on_entry: list[Callable[[Entry], None]] = field(default_factory=list)
+    """Told of each new entry, in the thread that wrote it."""
+
+    def __post_init__(self) -> None:
+        self._entries: deque[Entry] = deque()
+        self._bytes = 0
+        # How many entries have each shared list; by identity, which is safe while one of them has it.
+        self._holders: Counter[int] = Counter()
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def write(self, verb: str, decision: Decision, *, generation: int, observe: bool = False) -> Entry:
+        """Keep a decision."""
+        names, rows = decision.nodes.origin
+        entry = Entry(
+            number=next(self._numbers),
+            at=self.clock(),
+            verb=verb,
+            generation=generation,
+            pod=PodRef.of(decision.pod),
+            names=names,
+            rows=rows,
+            voices=tuple(_voice(outcome) for outcome in decision.outcomes),
+            refused_by=decision.refused_by,
+            total=None if decision.total is None else decision.total.astype(np.float32),
+            error=decision.error,
+            not_in_view=decision.not_in_view,
+            seconds=decision.seconds,
+            observe=observe,
+        )
+        return self._keep(entry)
+
+    def note(self, verb: str, pod: PodRef, *, generation: int, error: str = "", **more: Any) -> Entry:
+        """Keep what was done, where there is no decision over nodes: a bind, a preemption."""
+        entry = Entry(
+            number=next(self._numbers),
+            at=self.clock(),
+            verb=verb,
+            generation=generation,
+            pod=pod,
+            names=(),
+            rows=_NO_ROWS,
+            voices=(),
+            refused_by=_NO_CODES,
+            error=error,
+            **more,
+        )
+        return self._keep(entry)
+
+    def entries(self) -> list[Entry]:
+        """All that are kept, the newest first."""
+        with self._lock:
+            return list(reversed(self._entries))
+
+    def of_pod(self, key: str) -> list[Entry]:
+        """Those about the pod of that ``namespace/name``, the newest first."""
+        return [entry for entry in self.entries() if entry.pod.key == key]
+
+    def find(self, number: int) -> Entry | None:
+        """The entry of that number, while it is kept."""
+        return next((entry for entry in self.entries() if entry.number == number), None)
+
+    @property
+    def size_bytes(self) -> int:
+        """Roughly what all entries take."""
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _keep(self, entry: Entry) -> Entry:
+        with self._lock:
+            self._entries.append(entry)
+            self._bytes += entry.nbytes + self._share(entry)
+            while self._bytes > self.max_bytes and len(self._entries) > 1:
+                oldest = self._entries.popleft()
+                self._bytes -= oldest.nbytes + self._unshare(oldest)
+        for tell in self.on_entry:
+            try:
+                tell(entry)
+            except Exception:
+                # Whoever looks on must not be what breaks a decision.
+                log.exception("decision %d could not be told to everybody", entry.number)
+        return entry
+
+    def _share(self, entry: Entry) -> int:
+        """Count its shared lists; the bytes of those that nobody had before."""
+        fresh = 0
+        for texts in entry.shared:
+            self._holders[id(texts)] += 1
+            fresh += text_bytes(texts) if self._holders[id(texts)] == 1 else 0
+        return fresh
+
+    def _unshare(self, entry: Entry) -> int:
+        """Give its shared lists back; the bytes of those that nobody has any more."""
+        freed = 0
+        for texts in entry.shared:
+            self._holders[id(texts)] -= 1
+            if not self._holders[id(texts)]:
+                del self._holders[id(texts)]
+                freed += text_bytes(texts)
+        return freed
+
+
+def _voice(outcome: Outcome) -> Voice:
+    hook = outcome.hook
+    rows, codes, values = _refused(outcome.verdict)
+    score: Score | None = outcome.score
+    return Voice(
+        policy=hook.policy,
+        hook=hook.name,
+        kind=hook.spec.kind,
+        seconds=outcome.seconds,
+        weight=outcome.weight,
+        shadow=outcome.shadow,
+        void=outcome.void,
+        failure=outcome.failure.text if outcome.failure else "",
+        ignored=outcome.ignored,
+        reasons=outcome.verdict.reasons if outcome.verdict else (),
+        rows=rows,
+        codes=codes,
+        values=values,
+        normalised=None if outcome.normalised is None else outcome.normalised.astype(np.float32),
+        raw=None if score is None else np.asarray(score.scores, dtype=np.float32),
+    )
+
+
+def _refused(
+    verdict: Verdict | None,
+) -> tuple[NDArray[np.uint32] | None, NDArray[np.int16] | None, tuple[Mapping[str, Any], ...]]:
+    """The refused rows of a verdict, and its details for them alone."""
+    if verdict is None:
+        return None, None, ()
+    # Most filters refuse nothing, and counting is quick; bools are found faster than numbers.
+    if not np.count_nonzero(verdict.codes):
+        return _NO_ROWS, _NO_CODES, ()
+    refused = verdict.refused.nonzero()[0]
+    places = refused if verdict.places is None else verdict.places[refused]
+    values = tuple(
+        {name: _chosen(value, places, len(verdict.codes)) for name, value in by_name.items()}
+        for by_name in verdict.values
+    )
+    return refused.astype(np.uint32), verdict.codes[refused], values
+
+
+def _chosen(value: Any, places: NDArray[np.intp], count: int) -> Any:
+    if isinstance(value, np.ndarray) and value.ndim:
+        return value[places]
+    if hasattr(value, "take") and hasattr(value, "codes"):
+        return value.take(places)
+    if isinstance(value, list | tuple) and len(value) == count:
+        return [value[place] for place in places.tolist()]
+    return value

@@ -1,0 +1,94 @@
+"""The nodes that passed, the best first: what each policy adds, and how much that is to kube-scheduler.
+
+There a node's total is the sum of what all plugins give it, each 0 to 100 times its weight; we are one among
+them. So our best node need not be the one that is chosen.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from msgspec import Struct
+
+from bayplan.engine.entry import Entry, Voice
+
+_RANKED = 10
+_POINTS_A_STEP = 10
+# The weights that kube-scheduler has by itself; DynamicResources scores only pods with claims.
+_PLUGINS = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "NodeResourcesFit": 1,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+PLUGIN_POINTS = {name: weight * 100 for name, weight in _PLUGINS.items()}
+"""What each of kube-scheduler's own plugins can add to a node, with its default weight."""
+
+
+class Contribution(Struct, frozen=True, rename="camel"):
+    """What one hook adds to a node's score."""
+
+    policy: str
+    hook: str
+    score: float
+    """0 to 100; what the hook thinks."""
+    weight: float
+    points: float
+    """Its part of the node's total."""
+
+
+class Ranked(Struct, frozen=True, rename="camel"):
+    """A node that passed, and how good it is."""
+
+    node: str
+    total: float
+    """0 to 100."""
+    wire: int
+    """0 to 10: what kube-scheduler was told."""
+    points: float
+    """What that adds to the node's score in kube-scheduler: ``wire x weight x 10``."""
+    contributions: list[Contribution]
+    place: int = 0
+    """1 for the best."""
+
+
+def rank(
+    entry: Entry,
+    *,
+    to_wire: Callable[[np.ndarray], list[int]],
+    weight: float,
+    chosen: str = "",
+    limit: int = _RANKED,
+) -> list[Ranked]:
+    """The best nodes of a scored entry, and the chosen one wherever it stands."""
+    if entry.total is None:
+        return []
+    names, wire = entry.nodes, to_wire(entry.total)
+    heard = [voice for voice in entry.voices if voice.normalised is not None and not voice.shadow]
+    order = np.argsort(-entry.total, kind="stable").tolist()
+    places = [place for place, row in enumerate(order) if place < limit or names[row] == chosen]
+    return [
+        Ranked(
+            node=names[row],
+            total=float(entry.total[row]),
+            wire=wire[row],
+            points=wire[row] * weight * _POINTS_A_STEP,
+            contributions=_contributions(heard, row),
+            place=place + 1,
+        )
+        for place in places
+        for row in [order[place]]
+    ]
+
+
+def _contributions(heard: list[Voice], row: int) -> list[Contribution]:
+    # Who has no opinion of a node has no weight there.
+    scores = [(v, float(v.normalised[row])) for v in heard if v.normalised is not None]
+    speaking = [(voice, score) for voice, score in scores if not np.isnan(score)]
+    weights = sum(voice.weight for voice, _ in speaking) or 1.0
+    return [
+        Contribution(voice.policy, voice.hook, score, voice.weight, score * voice.weight / weights)
+        for voice, score in speaking
+    ]

@@ -1,0 +1,249 @@
+"""Why a pod is where it is, or is nowhere: told from the journal's entries about it.
+
+kube-scheduler asks ``filter`` about the nodes that its own plugins let pass, and ``prioritize`` about those
+that are left after all filters. What it never asked about, we never saw: it was refused by others, or not
+looked at (kube-scheduler samples large clusters).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+from msgspec import Struct
+
+from bayplan.authoring.verdict import Reason
+from bayplan.engine.decision import NOBODY, NOT_IN_VIEW
+from bayplan.engine.entry import Entry, Voice
+from bayplan.engine.ranking import Ranked, rank
+
+_EXAMPLES = 5
+_TOLD = 20
+_HELP = {
+    "pods": "pods that are on the node, or in its domain, would have to go",
+    "nodes": "the node itself would have to change: its labels, its size",
+}
+
+
+class RefusedGroup(Struct, frozen=True, rename="camel"):
+    """Nodes that were refused by one policy for one reason."""
+
+    policy: str
+    hook: str
+    reason: str
+    count: int
+    nodes: list[str]
+    """The first few of them."""
+    details: list[str]
+    """The numbers behind each of those."""
+    change: str
+    """What would have to change for them to pass; ``""`` where the policy does not say."""
+    shadow: bool = False
+    """A shadow policy would have refused them; nothing came of it."""
+
+
+class LeftOut(Struct, frozen=True, rename="camel"):
+    """Candidates for preemption that one policy kept out for one reason."""
+
+    policy: str
+    reason: str
+    count: int
+    nodes: list[str]
+    """The first few of them."""
+
+
+class HookRun(Struct, frozen=True, rename="camel"):
+    """One hook that was run for the attempt."""
+
+    policy: str
+    hook: str
+    kind: str
+    milliseconds: float
+    failure: str = ""
+    ignored: bool = False
+    """It failed, and its ``failurePolicy: Ignore`` made it abstain."""
+    void: bool = False
+    """A soft filter that would have left no node, and so did not count."""
+    shadow: bool = False
+
+
+class Told(Struct, frozen=True, rename="camel"):
+    """One thing that happened to the pod, in a line."""
+
+    decision: int
+    at: str
+    verb: str
+    text: str
+
+
+class Why(Struct, frozen=True, rename="camel"):
+    """All that is known about a pod's last attempt."""
+
+    pod: str
+    uid: str
+    decision: int
+    """Number of the journal's entry; 0 where it was worked out just now."""
+    at: str
+    generation: int
+    offered: int
+    """How many nodes kube-scheduler asked about."""
+    passed: int
+    refused: list[RefusedGroup]
+    """Those of shadow policies come last, and count for nothing."""
+    not_in_view: list[str]
+    never_offered: int | None
+    """Nodes of the cluster that it did not ask about; ``None`` where the cluster is not known."""
+    never_offered_nodes: list[str]
+    ranking: list[Ranked]
+    chosen: str
+    """The node that the pod is on; ``""`` where it waits."""
+    error: str
+    observe: bool
+    weight: float
+    """The extender's weight that points are counted with."""
+    history: list[Told]
+    event: str = ""
+    """Of a pod that was refused everywhere: our part of kube-scheduler's event, in its words."""
+    bind_error: str = ""
+    """Why the last bind of this attempt was refused."""
+    left_out: list[LeftOut] = []
+    """Of the attempt's preemption."""
+    hooks: list[HookRun] = []
+
+
+def explain(
+    entries: Sequence[Entry],
+    *,
+    every_node: Iterable[str] | None,
+    chosen: str,
+    to_wire: Callable[[np.ndarray], list[int]],
+    weight: float = 1.0,
+) -> Why | None:
+    """The last attempt of the pod that these entries are about, the newest first; ``None`` without one."""
+    # A pod of the same name that is gone is another pod.
+    entries = [entry for entry in entries if entry.pod.uid == entries[0].pod.uid]
+    filtered = next((entry for entry in entries if entry.verb == "filter"), None)
+    if filtered is None:
+        return None
+    since = [entry for entry in entries if entry.number > filtered.number]
+    scored = next((entry for entry in since if entry.verb == "prioritize"), None)
+    bound = next((entry for entry in since if entry.verb == "bind"), None)
+    offered = [*filtered.nodes, *filtered.not_in_view]
+    missing = None if every_node is None else sorted(set(every_node) - set(offered))
+    return Why(
+        pod=filtered.pod.key,
+        uid=filtered.pod.uid,
+        decision=filtered.number,
+        at=stamp(filtered.at),
+        generation=filtered.generation,
+        offered=filtered.offered,
+        passed=0 if filtered.error else filtered.passed,
+        refused=[*_refused(filtered), *_shadowed(filtered)],
+        not_in_view=list(filtered.not_in_view),
+        never_offered=None if missing is None else len(missing),
+        never_offered_nodes=(missing or [])[:_EXAMPLES],
+        ranking=[] if scored is None else rank(scored, to_wire=to_wire, weight=weight, chosen=chosen),
+        chosen=chosen,
+        error=filtered.error or (scored.error if scored else ""),
+        observe=filtered.observe,
+        weight=weight,
+        history=[_told(entry) for entry in entries[:_TOLD]],
+        event=_event(filtered, never_offered=len(missing or ())),
+        bind_error=bound.error if bound else "",
+        left_out=_left_out(since),
+        hooks=[_run(voice) for entry in (filtered, scored) if entry for voice in entry.voices],
+    )
+
+
+def stamp(at: float) -> str:
+    """A moment as RFC 3339 has it, in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def what_would_help(reason: Reason) -> str:
+    """What would have to change for a node to pass, as far as the reason says."""
+    helps = [_HELP[topic] for topic in sorted(reason.helped_by) if topic in _HELP]
+    helps += [
+        f"the source {topic.partition(':')[2]} would have to say otherwise"
+        for topic in sorted(reason.helped_by)
+        if topic.startswith("source:")
+    ]
+    if reason.preemptible and "pods" not in reason.helped_by:
+        helps.append("pods on the node would have to go")
+    return "; or ".join(helps)
+
+
+def _refused(entry: Entry) -> list[RefusedGroup]:
+    groups = [_group(entry, voice, reason, places) for voice, reason, places in entry.groups()]
+    return sorted(groups, key=lambda group: -group.count)
+
+
+def _shadowed(entry: Entry) -> Iterator[RefusedGroup]:
+    """What shadow policies would have refused, of the nodes that passed."""
+    for voice in entry.voices:
+        if not voice.shadow or voice.void or voice.rows is None or voice.codes is None:
+            continue
+        alone = entry.refused_by[voice.rows] == NOBODY
+        for code, reason in enumerate(voice.reasons, start=1):
+            places = np.flatnonzero(alone & (voice.codes == code)).tolist()
+            if places:
+                yield _group(entry, voice, reason, places)
+
+
+def _group(entry: Entry, voice: Voice, reason: Reason, places: list[int]) -> RefusedGroup:
+    assert voice.rows is not None
+    first = places[:_EXAMPLES]
+    return RefusedGroup(
+        policy=voice.policy,
+        hook=voice.hook,
+        reason=reason.text,
+        count=len(places),
+        nodes=[entry.names[entry.rows[voice.rows[place]]] for place in first],
+        details=[voice.detail(place) for place in first],
+        change=what_would_help(reason),
+        shadow=voice.shadow,
+    )
+
+
+def _event(entry: Entry, *, never_offered: int) -> str:
+    """Equal reasons are one, whoever gave them, and the lines are sorted as texts: so kube-scheduler does."""
+    if entry.error or entry.observe or entry.passed or not entry.offered:
+        return ""
+    counts: Counter[str] = Counter()
+    for _, reason, places in entry.groups():
+        counts[reason.text] += len(places)
+    if entry.not_in_view:
+        counts[NOT_IN_VIEW.text] += len(entry.not_in_view)
+    lines = sorted(f"{count} {text}" for text, count in counts.items())
+    if never_offered:
+        lines.append(f"and {never_offered} more in its own words")
+    return f"0/{entry.offered + never_offered} nodes are available: {', '.join(lines)}."
+
+
+def _left_out(since: Sequence[Entry]) -> list[LeftOut]:
+    preempted = next((entry for entry in since if entry.verb == "preempt"), None)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for node, policy, text in preempted.dropped if preempted else ():
+        groups.setdefault((policy, text), []).append(node)
+    return [LeftOut(who, text, len(nodes), nodes[:_EXAMPLES]) for (who, text), nodes in groups.items()]
+
+
+def _run(voice: Voice) -> HookRun:
+    milliseconds, failure = voice.seconds * 1000, voice.failure
+    return HookRun(
+        voice.policy, voice.hook, voice.kind, milliseconds, failure, voice.ignored, voice.void, voice.shadow
+    )
+
+
+def _told(entry: Entry) -> Told:
+    if entry.error:
+        text = entry.error
+    elif entry.verb == "bind":
+        text = f"bound to {entry.node}"
+    elif entry.verb == "preempt":
+        text = f"{len(entry.dropped)} candidates left out"
+    elif entry.total is not None:
+        text = f"{entry.offered} nodes scored"
+    else:
+        text = f"{entry.passed} of {entry.offered} nodes passed"
+    return Told(entry.number, stamp(entry.at), entry.verb, text)

@@ -1,0 +1,71 @@
+"""How a recording tells of the configuration: which files, with which contents, and what came of them."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.config.watching import WatchedFiles
+from bayplan.kube.duration import Duration
+from bayplan.recording.lines import Configuration, FileText, RecordingError
+from bayplan.recording.redact import without_secrets
+
+
+def describe(files: Sequence[str], flags: Flags, loaded: Loaded) -> Configuration:
+    """The configuration that was loaded from these files with these flags."""
+    config = str(flags.config.absolute()) if flags.config else ""
+    paths = [path.absolute() for path in WatchedFiles(files, flags, loaded).paths]
+    plain = without_secrets(msgspec.to_builtins(loaded.config, enc_hook=_text))
+    return Configuration(
+        config=config,
+        uses=tuple(_absolute(use) for use in files),
+        text=msgspec.json.encode(plain).decode(),
+        files=tuple(_file(path, told=str(path) != config) for path in paths),
+    )
+
+
+def reload_described(told: Configuration) -> Loaded:
+    """The configuration loaded again; `RecordingError` where it is not what it was.
+
+    What a recording says is never run: only files that are here, and have not changed.
+    """
+    for file in told.files:
+        found = _digest(Path(file.path))
+        if found != file.sha256:
+            state = "has changed since" if found else "is not here"
+            raise RecordingError(f"{file.path} {state}: say with which configuration, --config FILE")
+    if not told.config and not told.uses:
+        raise RecordingError("the recording does not say where its policies are from: give --config FILE")
+    return load_all(told.uses, Flags(config=Path(told.config) if told.config else None))
+
+
+def _file(path: Path, *, told: bool) -> FileText:
+    """A file; the configuration's own text may hold secrets, and is told otherwise."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return FileText(str(path), "")
+    text = content.decode(errors="replace") if told else ""
+    return FileText(str(path), hashlib.sha256(content).hexdigest(), text)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _absolute(use: str) -> str:
+    """A policy file as it can be found from anywhere; the name of a module as it is."""
+    file, colon, name = use.partition(":")
+    return f"{Path(file).absolute()}{colon}{name}" if Path(file).is_file() else use
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Duration):
+        return value.text
+    raise NotImplementedError(f"no way to write a {type(value)!r}")

@@ -1,0 +1,151 @@
+"""From what a server holds after a decision to the lines that tell of it."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import Raw
+
+from bayplan.engine.guard import Attempt
+from bayplan.kube.pod import Pod
+from bayplan.recording.clusters import ClusterWriter
+from bayplan.recording.lines import (
+    Asked,
+    Committed,
+    Configuration,
+    FullNodes,
+    GivenUp,
+    Item,
+    Line,
+    moment,
+)
+from bayplan.recording.readings import ReadingsWriter
+from bayplan.recording.redact import kept_args, kept_pod, kept_preemption, without_nodes
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.sources import Readings
+from bayplan.wire import v1
+from bayplan.wire.codec import decode
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the policies had before them."""
+
+    configuration: Configuration
+    cluster: Snapshot | None
+    readings: Readings
+    attempt: Attempt
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A request, and what was said."""
+
+    verb: str
+    body: bytes
+    answer: bytes
+    basis: Basis
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """A pod that is to be bound, and what policies said of it."""
+
+    pod: Pod
+    node: str
+    refusal: str
+    annotations: Mapping[str, str]
+    basis: Basis
+
+
+class Narrator:
+    """Tells decisions, and before each what its reader does not know yet."""
+
+    def __init__(self) -> None:
+        self._clusters = ClusterWriter()
+        self._readings = ReadingsWriter()
+        self._configuration: Configuration | None = None
+        self._items: dict[bytes, int] = {}
+
+    def forget(self) -> None:
+        """The next reader knows nothing."""
+        self._clusters.forget()
+        self._readings.forget()
+        self._configuration = None
+        self._items.clear()
+
+    def tell(self, what: Answered | Commitment) -> Iterator[Line]:
+        """The lines, the decision itself last."""
+        basis = what.basis
+        anew = basis.configuration is not self._configuration
+        if anew:
+            # Whoever reads from here on, after damage, must find all that is needed.
+            self.forget()
+        # Before anything is told: a request that cannot be told leaves no trace.
+        told = self._answered(what) if isinstance(what, Answered) else [_committed(what)]
+        if anew:
+            yield basis.configuration
+            self._configuration = basis.configuration
+        if basis.cluster is not None:
+            yield from self._clusters.lines(basis.cluster)
+        yield from self._readings.lines(basis.readings)
+        yield from told
+
+    def _answered(self, what: Answered) -> list[Line]:
+        if what.verb == "preempt":
+            preemption = decode(what.body, v1.ExtenderPreemptionArgs)
+            return [_asked(what, preemption.pod, kept_preemption(preemption))]
+        args = decode(what.body, v1.ExtenderArgs)
+        if args.nodes is None:
+            return [_asked(what, args.pod, kept_args(args))]
+        lines: list[Line] = []
+        numbers = []
+        for item in args.nodes.items or []:
+            digest = hashlib.blake2b(item, digest_size=16).digest()
+            number = self._items.get(digest)
+            if number is None:
+                number = len(self._items)
+                lines.append(Item(number=number, text=bytes(item).decode()))
+                self._items[digest] = number
+            numbers.append(number)
+        nodes = FullNodes(bytes(args.nodes.metadata).decode(), numbers)
+        return [*lines, _asked(what, args.pod, kept_args(args), nodes)]
+
+
+def _asked(what: Answered, pod: Pod | None, request: bytes, nodes: FullNodes | None = None) -> Asked:
+    answer, digest = what.answer, ""
+    if nodes is not None and what.verb == "filter":
+        answer, digest = without_nodes(what.answer)
+    return Asked(
+        **_seen(what.basis),
+        verb=what.verb,
+        pod=pod.key if pod else "",
+        request=Raw(request),
+        nodes=nodes,
+        answer=Raw(answer),
+        sha256=digest,
+    )
+
+
+def _committed(what: Commitment) -> Committed:
+    return Committed(
+        **_seen(what.basis),
+        pod=kept_pod(what.pod),
+        node=what.node,
+        refusal=what.refusal,
+        annotations=dict(what.annotations),
+    )
+
+
+def _seen(basis: Basis) -> dict[str, Any]:
+    given_up = {
+        policy: GivenUp(failure.kind, failure.text, failure.summary)
+        for policy, failure in basis.attempt.given_up.items()
+    }
+    return {
+        "at": moment(basis.attempt.now),
+        "blind": basis.cluster is None,
+        "sources": list(basis.readings.by_source),
+        "given_up": given_up,
+    }

@@ -1,0 +1,102 @@
+"""Reading a recording: line by line, and past what is damaged."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from bayplan.recording.lines import FORMAT, AnyLine, Header, RecordingError
+
+_CHUNK = 1 << 20
+# One line may hold a whole cluster; one without end is no recording.
+_LINE_BYTES = 1 << 30
+_GZIP_MAGIC = b"\x1f\x8b"
+_LINE = msgspec.json.Decoder(AnyLine)
+
+
+class Damage(Exception):
+    """Something in the file cannot be read; the text says where and what."""
+
+
+def read_lines(path: Path) -> Iterator[AnyLine | Damage]:
+    """The lines of a file; for one that cannot be read, what is wrong with it."""
+    number = 0
+    for number, text in enumerate(_texts(path), start=1):
+        if isinstance(text, Damage):
+            yield text
+            continue
+        try:
+            line = _LINE.decode(text)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as error:
+            if number == 1:
+                raise RecordingError(f"{path}: no recording of Bayplan: {error}") from None
+            yield Damage(f"line {number}: {error}")
+            continue
+        if number == 1:
+            _check(path, line)
+        yield line
+    if not number:
+        raise RecordingError(f"{path}: the file is empty; `bayplan serve --record FILE` writes one")
+
+
+def _check(path: Path, line: AnyLine) -> None:
+    if not isinstance(line, Header):
+        raise RecordingError(f"{path}: no recording of Bayplan: it does not begin with a header")
+    if line.format != FORMAT:
+        raise RecordingError(
+            f"{path}: format {line.format}, and this Bayplan reads {FORMAT}: use Bayplan {line.bayplan}"
+        )
+
+
+def _texts(path: Path) -> Iterator[bytes | Damage]:
+    """The lines as bytes. The last one may be cut off: the process was killed while it wrote."""
+    rest: list[bytes] = []
+    size = 0
+    for chunk in _chunks(path):
+        if isinstance(chunk, Damage):
+            yield chunk
+            continue
+        *whole, last = chunk.split(b"\n")
+        for text in whole:
+            yield b"".join([*rest, text])
+            rest, size = [], 0
+        rest.append(last)
+        size += len(last)
+        if size > _LINE_BYTES:
+            raise RecordingError(f"{path}: a line of more than {_LINE_BYTES} bytes: no recording of Bayplan")
+    if size:
+        yield Damage("the last line is cut off, as by a kill; it is left out")
+
+
+def _chunks(path: Path) -> Iterator[bytes | Damage]:
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP_MAGIC
+            file.seek(0)
+            blocks = iter(lambda: file.read(_CHUNK), b"")
+            yield from _unpacked(blocks) if packed else blocks
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror or error}") from error
+
+
+def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes | Damage]:
+    gzip = zlib.decompressobj(31)
+    whole = True
+    for block in blocks:
+        data = block
+        while data:
+            try:
+                # In pieces: a small file must not become a large memory.
+                yield gzip.decompress(data, _CHUNK)
+                whole = gzip.eof
+            except zlib.error as error:
+                yield Damage(f"the compressed file is damaged here: {error}")
+                return
+            data = gzip.unconsumed_tail
+            if gzip.eof:
+                data = gzip.unused_data
+                gzip = zlib.decompressobj(31)
+    yield gzip.flush()
+    if not whole:
+        yield Damage("the file has no end: the server was killed, or still writes it")

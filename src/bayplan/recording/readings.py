@@ -1,0 +1,74 @@
+"""What sources said: to lines, and back."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from bayplan.recording.lines import LatchedKeys, RequestedBefore, SourceReading
+from bayplan.snapshot.sources import NO_READINGS, Latch, Reading, Readings, Requested, Scalar, Source
+
+_INT64 = 2**63
+_TYPES: dict[str, type] = {"float": float, "bool": bool, "str": str}
+
+
+class ReadingsWriter:
+    """Knows what a reader knows of sources."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Reading] = {}
+
+    def forget(self) -> None:
+        """Begin anew with the next readings."""
+        self._known.clear()
+
+    def lines(self, readings: Readings) -> Iterator[SourceReading]:
+        """What was said since."""
+        for source, reading in readings.by_source.items():
+            if self._known.get(source) is not reading:
+                yield _line(source, reading)
+                self._known[source] = reading
+
+
+def _line(source: str, reading: Reading) -> SourceReading:
+    before = reading.before
+    return SourceReading(
+        source=source,
+        fields={name: _plain(values) for name, values in reading.fields.items()},
+        version=reading.version,
+        match=reading.match,
+        latched=[
+            LatchedKeys(latch.column.name, latch.above, latch.below, sorted(on), latch.column.type.__name__)
+            for latch, on in reading.latched.items()
+        ],
+        before=RequestedBefore(list(before.names), [dict(r) for r in before.requests]) if before else None,
+    )
+
+
+def _plain(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Values as JSON can carry them. Columns read the text of such a number as they read the number."""
+    return {key: value if _fits(value) else str(value) for key, value in values.items()}
+
+
+def _fits(value: Scalar) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str) or -_INT64 <= value < _INT64
+
+
+class ReadingsReader:
+    """Follows the lines, and has what each source said last."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Reading] = {}
+
+    def apply(self, line: SourceReading) -> None:
+        """Take a line over."""
+        before = Requested(line.before.names, line.before.requests) if line.before else None
+        latched = {
+            Latch(Source(each.column, _TYPES[each.type]), each.above, each.below): frozenset(each.on)
+            for each in line.latched
+        }
+        self._known[line.source] = Reading(line.fields, line.version, line.match, latched, before)
+
+    def of(self, sources: list[str]) -> Readings:
+        """What these said; `KeyError` for one that no line told of."""
+        return Readings({source: self._known[source] for source in sources}) if sources else NO_READINGS

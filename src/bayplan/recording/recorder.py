@@ -1,0 +1,198 @@
+"""Records what a server is asked and says, without making it wait.
+
+The server hands over what it holds anyway: bytes, and snapshots that never change. A thread turns them into
+lines and writes those. It is never waited for: where it falls behind, decisions are left out and counted.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from bayplan.engine.guard import Attempt
+from bayplan.kube.pod import Pod
+from bayplan.recording.lines import FORMAT, Bound, Dropped, Header, Line, RecordingError, Unjudged, moment
+from bayplan.recording.notes import Answered, Basis, Commitment, Narrator
+from bayplan.recording.sink import RecordingFile, older
+from bayplan.wire import v1
+from bayplan.wire.codec import decode
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_QUEUE = 2000
+_QUEUE_BYTES = 256 * 1024 * 1024
+_CLOSE_SECONDS = 10.0
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """Where to record, and how much."""
+
+    file: Path
+    max_bytes: int = 256 * 1024 * 1024
+    """A file of that size is kept as ``FILE.1``, in place of the one before it, and a new one begun."""
+    snapshot_every_seconds: float = 600.0
+    """How often the whole cluster is written again: what comes after damage can be read from there on."""
+
+
+class Noted(Generic[T]):
+    """Work for a policy thread that remembers with which attempt it was done."""
+
+    def __init__(self, work: Callable[[Attempt], T]) -> None:
+        self._work = work
+        self.attempt = Attempt()
+
+    def __call__(self, attempt: Attempt) -> T:
+        self.attempt = attempt
+        return self._work(attempt)
+
+
+class Recorder:
+    """Takes notes of a server. Everything but the thread belongs to the event loop."""
+
+    def __init__(
+        self, options: RecordOptions, *, version: str, count: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """``count`` is told of each decision: written, dropped (too slow), failed (it could not be)."""
+        self._options = options
+        self._version = version
+        self._count = count
+        self._queue: queue.Queue[Answered | Commitment | Line | None] = queue.Queue(_QUEUE)
+        self._lock = threading.Lock()
+        self._held_bytes = 0
+        self._dropped = 0
+        self._narrator = Narrator()
+        self._snapshot_at = float("-inf")
+        try:
+            self._file = RecordingFile(options.file)
+        except OSError as error:
+            raise RecordingError(f"record {options.file}: {error.strerror or error}") from error
+        self._written = 0
+        self._stopped = ""
+        self._begin()
+        self._thread = threading.Thread(target=self._run, name="bayplan-recorder", daemon=True)
+        self._thread.start()
+
+    @property
+    def problem(self) -> str:
+        """Why nothing is recorded any more; ``""`` while all is well."""
+        return self._stopped
+
+    def answered(self, verb: str, body: bytes, answer: bytes, *, basis: Basis) -> None:
+        """Policies answered a request."""
+        self._offer(Answered(verb, body, answer, basis), len(body) + len(answer))
+
+    def committed(
+        self, pod: Pod, node: str, *, refusal: str, annotations: Mapping[str, str], basis: Basis
+    ) -> None:
+        """Policies had their last word before a bind."""
+        self._offer(Commitment(pod, node, refusal, annotations, basis))
+
+    def bound(self, body: bytes, *, error: str) -> None:
+        """A bind ended."""
+        args = decode(body, v1.ExtenderBindingArgs)
+        pod = f"{args.pod_namespace}/{args.pod_name}"
+        at = moment(datetime.now(UTC))
+        self._offer(Bound(at=at, pod=pod, uid=args.pod_uid, node=args.node, error=error))
+
+    def unjudged(self, verb: str, error: str) -> None:
+        """A request was answered without the policies."""
+        self._offer(Unjudged(at=moment(datetime.now(UTC)), verb=verb, error=error))
+
+    def close(self) -> None:
+        """Write what is left, and end the file."""
+        self._queue.put(None)
+        self._thread.join(_CLOSE_SECONDS)
+
+    def _offer(self, what: Answered | Commitment | Line, size_bytes: int = 0) -> None:
+        with self._lock:
+            full = self._held_bytes + size_bytes > _QUEUE_BYTES and self._held_bytes > 0
+            if not full and not self._stopped:
+                try:
+                    self._queue.put_nowait(what)
+                except queue.Full:
+                    full = True
+                else:
+                    self._held_bytes += size_bytes
+                    return
+            self._dropped += 1
+        self._count("dropped")
+
+    def _run(self) -> None:
+        while (what := self._queue.get()) is not None:
+            try:
+                self._record(what)
+                if self._queue.empty():
+                    self._file.flush()
+                if not isinstance(what, Line):
+                    self._count("written")
+            except OSError as error:
+                return self._stop(f"{self._options.file}: {error.strerror or error}")
+            except Exception:
+                # What a reader knows by now is not certain: the next line begins anew.
+                log.exception("a decision could not be recorded: this is a bug in Bayplan")
+                self._narrator.forget()
+                self._count("failed")
+        try:
+            self._say_dropped()
+            self._file.close()
+        except OSError as error:
+            self._stop(f"{self._options.file}: {error.strerror or error}")
+        return None
+
+    def _stop(self, why: str) -> None:
+        self._stopped = why
+        self._file.give_up()
+        log.error("nothing is recorded any more: %s", why)
+
+    def _record(self, what: Answered | Commitment | Line) -> None:
+        with self._lock:
+            self._held_bytes -= len(what.body) + len(what.answer) if isinstance(what, Answered) else 0
+        self._say_dropped()
+        if time.monotonic() - self._snapshot_at > self._options.snapshot_every_seconds:
+            self._narrator.forget()
+            self._snapshot_at = time.monotonic()
+        if isinstance(what, Line):
+            self._write(what)
+        else:
+            for line in self._narrator.tell(what):
+                self._write(line)
+            self._written += 1
+        if self._file.size_bytes >= self._options.max_bytes:
+            self._rotate()
+
+    def _rotate(self) -> None:
+        if self._written <= 1:
+            raise OSError(
+                0, f"one decision and its cluster are larger than maxBytes, {self._options.max_bytes}"
+            )
+        self._file.close()
+        self._file = RecordingFile(self._options.file)
+        log.info("the recording goes on in %s; before: %s", self._file.path, older(self._file.path))
+        self._begin()
+
+    def _begin(self) -> None:
+        self._narrator.forget()
+        self._snapshot_at = time.monotonic()
+        self._written = 0
+        started = moment(datetime.now(UTC))
+        self._write(Header(format=FORMAT, bayplan=self._version, started=started))
+        self._file.flush()
+
+    def _say_dropped(self) -> None:
+        with self._lock:
+            count, self._dropped = self._dropped, 0
+        if count:
+            self._write(Dropped(count=count))
+
+    def _write(self, line: Line) -> None:
+        self._file.write(_ENCODER.encode(line) + b"\n")

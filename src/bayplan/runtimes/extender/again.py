@@ -1,0 +1,29 @@
+"""The verbs of a configuration without a server: for whoever asks again what was asked before."""
+
+from bayplan.authoring.registry import Policy
+from bayplan.config.flags import Loaded
+from bayplan.ops.metrics import Metrics
+from bayplan.recording.lines import Configuration
+from bayplan.runtimes.extender.options import failed_nodes_heeded
+from bayplan.runtimes.extender.verbs import Verbs
+
+
+def verbs_as_recorded(told: Configuration, policies: list[Policy]) -> Verbs:
+    """Verbs that answer as those did which were recorded."""
+    return Verbs(
+        policies=policies,
+        metrics=Metrics(version=""),
+        observe=told.observe,
+        failed_nodes_heeded=told.failed_nodes_heeded,
+    )
+
+
+def verbs_of(loaded: Loaded) -> Verbs:
+    """Verbs that answer as a server with this configuration would."""
+    extender = loaded.config.extender
+    return Verbs(
+        policies=loaded.policies,
+        metrics=Metrics(version=""),
+        observe=extender.observe,
+        failed_nodes_heeded=failed_nodes_heeded(extender),
+    )

@@ -1,0 +1,166 @@
+"""Two configurations before the same recording: who would be refused, or be elsewhere, and what of it.
+
+Each pod is judged in the cluster as it was recorded. One that would have been elsewhere is not moved for
+the pods after it: this says what would change, not how a day would have ended.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from bayplan.authoring.registry import Policy
+from bayplan.recording.lines import Asked
+from bayplan.runtimes.simulator.cases import Recording
+from bayplan.runtimes.simulator.judge import Judgement, judge
+from bayplan.snapshot.columns import parse_number
+
+Change = Literal["same", "elsewhere", "refused", "admitted", "refused otherwise"]
+_ZONE = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a pod would go, by the policies alone."""
+
+    node: str
+    """``""`` where every node is refused."""
+    reason: str = ""
+    """Why none is left."""
+    score: float = 0.0
+    zone: str = ""
+    price: float = math.nan
+    """What the node's label says; NaN where it says nothing."""
+    cpu_share: float = math.nan
+    """CPU that is requested on the node once the pod is there, as a share of what there is."""
+
+
+@dataclass(frozen=True)
+class PodComparison:
+    """One pod, twice."""
+
+    pod: str
+    at: str
+    first: Placement
+    second: Placement
+
+    @property
+    def change(self) -> Change:
+        """What the second configuration does differently."""
+        if self.first.node == self.second.node:
+            return "same" if self.first.reason == self.second.reason else "refused otherwise"
+        if not self.second.node:
+            return "refused"
+        return "elsewhere" if self.first.node else "admitted"
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What the placements of one configuration come to."""
+
+    placed: int
+    refused: int
+    nodes_used: int
+    most_on_a_node: int
+    most_in_a_zone: int
+    price_of_nodes: float
+    """Of the nodes used, each once; NaN where none has a price."""
+    price_a_pod: float
+    """Of the node that a pod is on, on average."""
+    cpu_share_mean: float
+    cpu_share_max: float
+
+
+@dataclass
+class Comparison:
+    """All pods of a recording, each at its last try."""
+
+    names: tuple[str, str]
+    pods: list[PodComparison] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def changes(self) -> Counter[Change]:
+        """How many pods, by what is different."""
+        return Counter(pod.change for pod in self.pods)
+
+    @property
+    def different(self) -> list[PodComparison]:
+        """The pods that something changes for."""
+        return [pod for pod in self.pods if pod.change != "same"]
+
+    def measures(self) -> tuple[Measures, Measures]:
+        """What it comes to, for the one and the other."""
+        return measure([pod.first for pod in self.pods]), measure([pod.second for pod in self.pods])
+
+
+def compare(
+    path: Path,
+    first: Sequence[Policy],
+    second: Sequence[Policy],
+    *,
+    names: tuple[str, str],
+    price_label: str = "",
+) -> Comparison:
+    """Judge every pod of a recording with both; the last try of each counts."""
+    recording = Recording(path)
+    pods: dict[str, PodComparison] = {}
+    for case in recording.cases():
+        if not isinstance(case.said, Asked) or case.verb != "filter":
+            continue
+        judged = judge(first, case), judge(second, case)
+        one, other = (_placement(each, price_label) for each in judged)
+        key = judged[0].pod.uid or case.pod
+        pods.pop(key, None)
+        pods[key] = PodComparison(case.pod, case.said.at, one, other)
+    return Comparison(names, list(pods.values()), recording.warnings)
+
+
+def measure(placements: Sequence[Placement]) -> Measures:
+    """What these placements come to."""
+    placed = [each for each in placements if each.node]
+    nodes = Counter(each.node for each in placed)
+    zones = Counter(each.zone for each in placed if each.zone)
+    shares = [each.cpu_share for each in placed if not math.isnan(each.cpu_share)]
+    prices = {each.node: each.price for each in placed if not math.isnan(each.price)}
+    each_price = [each.price for each in placed if not math.isnan(each.price)]
+    return Measures(
+        placed=len(placed),
+        refused=len(placements) - len(placed),
+        nodes_used=len(nodes),
+        most_on_a_node=max(nodes.values(), default=0),
+        most_in_a_zone=max(zones.values(), default=0),
+        price_of_nodes=sum(prices.values()) if prices else math.nan,
+        price_a_pod=_mean(each_price),
+        cpu_share_mean=_mean(shares),
+        cpu_share_max=max(shares, default=math.nan),
+    )
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    return sum(numbers) / len(numbers) if numbers else math.nan
+
+
+def _placement(judged: Judgement, price_label: str) -> Placement:
+    name = judged.best
+    if not name:
+        return Placement("", judged.why_none)
+    cluster = judged.cluster
+    row = cluster.rows[name]
+    node, load = cluster.nodes.objects[row], cluster.nodes.load
+    there = node.allocatable.get("cpu", 0)
+    share = math.nan
+    if load is not None and there:
+        # The pod itself may be assumed there already.
+        others = sum(pod.cpu_milli for pod in load.pods[row] if pod.uid != judged.pod.uid)
+        share = (others + judged.pod.cpu_milli) / there
+    price = parse_number(node.labels[price_label], float) if price_label in node.labels else None
+    return Placement(
+        node=name,
+        score=judged.totals[judged.passed.index(name)],
+        zone=node.labels.get(_ZONE, ""),
+        price=math.nan if price is None else float(price),
+        cpu_share=share,
+    )

@@ -1,0 +1,82 @@
+"""One recorded request before any policies: which nodes pass, and which of them is the best."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bayplan.authoring.registry import Policy
+from bayplan.engine.cycle import Question, filter_nodes, score_nodes
+from bayplan.engine.decision import Decision
+from bayplan.kube.pod import Pod
+from bayplan.recording.lines import RecordingError
+from bayplan.runtimes.simulator.cases import Case
+from bayplan.snapshot.cluster import UNKNOWN_ROW, Snapshot
+from bayplan.wire import v1
+from bayplan.wire.codec import decode, decode_nodes
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What policies say of the nodes of a request."""
+
+    pod: Pod
+    cluster: Snapshot
+    filtered: Decision
+    passed: list[str]
+    totals: list[float]
+    """0 to 100, of the nodes that passed; all the same where nobody has a score to give."""
+
+    @property
+    def best(self) -> str:
+        """The best node that passed, the first of several; ``""`` where none did."""
+        if not self.passed:
+            return ""
+        return self.passed[max(range(len(self.passed)), key=self.totals.__getitem__)]
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Reason by node, in the order they were asked about."""
+        rows = range(len(self.filtered.nodes))
+        return {r.node: r.reason.text for row in rows if (r := self.filtered.refusal(row))}
+
+    @property
+    def why_none(self) -> str:
+        """Why no node is left, in a few words; ``""`` where one is."""
+        if self.passed:
+            return ""
+        if self.filtered.error:
+            return self.filtered.error
+        counts = [f"{len(rows)} {reason.text}" for _, reason, rows in self.filtered.groups()]
+        if self.filtered.not_in_view:
+            counts.append(f"{len(self.filtered.not_in_view)} not in view")
+        return ", ".join(counts) or "no node was asked about"
+
+
+def judge(policies: Sequence[Policy], case: Case) -> Judgement:
+    """What these policies say to a recorded filter request, in the cluster as it was then."""
+    question = _question(case)
+    filtered = filter_nodes(policies, question, case.attempt())
+    passed = [] if filtered.error else filtered.passed_names
+    cluster = question.cluster
+    survivors = replace(question, nodes=cluster.nodes.take(cluster.find(passed), passed), not_in_view=())
+    scored = score_nodes(policies, survivors, case.attempt())
+    totals = [0.0] * len(passed) if scored.total is None else scored.total.tolist()
+    return Judgement(question.pod, cluster, filtered, passed, totals)
+
+
+def _question(case: Case) -> Question:
+    args = decode(case.body, v1.ExtenderArgs)
+    if args.pod is None:
+        raise RecordingError(f"decision {case.number}: a request without a pod")
+    cluster = case.cluster
+    if args.nodes is not None:
+        objects = decode_nodes(args.nodes.items or [])
+        cluster = cluster.with_nodes(objects) if cluster else Snapshot.build(objects, None)
+        names = [node.name for node in objects]
+    else:
+        names = args.node_names or []
+    cluster = (cluster or Snapshot.build([], None)).with_readings(case.readings)
+    rows = cluster.find(names)
+    known = [name for name, row in zip(names, rows.tolist(), strict=True) if row != UNKNOWN_ROW]
+    missing = tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row == UNKNOWN_ROW)
+    nodes = cluster.nodes.take(rows[rows != UNKNOWN_ROW], known)
+    return Question(args.pod, nodes, cluster, case.said.now, missing)

@@ -1,0 +1,168 @@
+"""The pod that a manifest makes: its own, or the one of the template in it.
+
+The API server is not there to complain, so mistakes that it would have found are found here.
+"""
+
+import sys
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bayplan.config.load import ConfigError, explain, place
+from bayplan.kube.pod import Pod
+from bayplan.kube.quantity import QuantityError, amount
+from bayplan.kube.yaml import Document, YamlError, read_documents
+
+Steps = tuple[str | int, ...]
+
+_TEMPLATE: Steps = ("spec", "template")
+_TEMPLATES: dict[str, Steps] = {
+    "Pod": (),
+    "Deployment": _TEMPLATE,
+    "StatefulSet": _TEMPLATE,
+    "DaemonSet": _TEMPLATE,
+    "ReplicaSet": _TEMPLATE,
+    "ReplicationController": _TEMPLATE,
+    "Job": _TEMPLATE,
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "PodTemplate": ("template",),
+}
+# What Kubernetes 1.36 knows. A key that is like none of these may be newer, and is let pass.
+_SPEC = (
+    "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy"
+    " enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname"
+    " hostnameOverride imagePullSecrets initContainers nodeName nodeSelector os overhead preemptionPolicy"
+    " priority priorityClassName readinessGates resourceClaims resources restartPolicy runtimeClassName"
+    " schedulerName schedulingGates schedulingGroup securityContext serviceAccount serviceAccountName"
+    " setHostnameAsFQDN shareProcessNamespace subdomain terminationGracePeriodSeconds tolerations"
+    " topologySpreadConstraints volumes workloadRef"
+)
+_CONTAINER = (
+    "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports readinessProbe"
+    " resizePolicy resources restartPolicy restartPolicyRules securityContext startupProbe stdin stdinOnce"
+    " terminationMessagePath terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
+)
+_RESOURCES = "claims limits requests"
+
+
+def read_pod(path: str, *, namespace: str | None = None) -> Pod:
+    """The pod of the manifest in a file, or on standard input for ``-``."""
+    if path == "-":
+        return pod_of(sys.stdin.buffer.read(), source="standard input", namespace=namespace)
+    try:
+        return pod_of(Path(path).read_bytes(), source=path, namespace=namespace)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+
+
+def pod_of(content: bytes, *, source: str, namespace: str | None = None) -> Pod:
+    """The first pod of a manifest; ``namespace`` is for a manifest that names none."""
+    try:
+        found = [each for document in read_documents(content, source=source) for each in _objects(document)]
+    except (YamlError, UnicodeDecodeError) as error:
+        raise ConfigError(str(error) if isinstance(error, YamlError) else f"{source}: {error}") from error
+    for document, at in found:
+        steps = _template(_walk(document.data, at))
+        if steps is not None:
+            return _pod(document, at, steps, namespace)
+    kinds = sorted({str(_walk(document.data, at).get("kind", "no kind")) for document, at in found})
+    raise ConfigError(
+        f"{source}: no pod in it, and nothing that makes pods: there is {', '.join(kinds) or 'nothing'};"
+        " want a Pod, or a Deployment, StatefulSet, Job and the like"
+    )
+
+
+def _objects(document: Document) -> Iterator[tuple[Document, Steps]]:
+    """The objects of a document, and where they are: those of a list, or itself."""
+    data = document.data
+    if not isinstance(data, dict):
+        raise ConfigError(f"{place(document, ())}: want an object with `kind`")
+    if not str(data.get("kind", "")).endswith("List") or not isinstance(data.get("items"), list):
+        yield document, ()
+        return
+    for number, item in enumerate(data["items"]):
+        if not isinstance(item, dict):
+            raise ConfigError(f"{place(document, ('items', number))}: want an object with `kind`")
+        yield document, ("items", number)
+
+
+def _template(data: Any) -> Steps | None:
+    """Where in the object the pod is; ``None`` for an object that makes none."""
+    kind = str(data.get("kind", ""))
+    if kind in _TEMPLATES:
+        return _TEMPLATES[kind]
+    spec = _walk(data, (*_TEMPLATE, "spec"))
+    return _TEMPLATE if isinstance(spec, dict) and "containers" in spec else None
+
+
+def _pod(document: Document, at: Steps, steps: Steps, namespace: str | None) -> Pod:
+    base = (*at, *steps)
+    body = _walk(document.data, base)
+    if not isinstance(body, dict):
+        raise ConfigError(f"{place(document, base)}: the template of the pod is missing")
+    _check(document, base, body)
+    whole = _mapping(_walk(document.data, (*at, "metadata")))
+    name = whole.get("name") or whole.get("generateName")
+    if not name:
+        raise ConfigError(f"{place(document, (*at, 'metadata'))}: `name` is missing")
+    there = whole.get("namespace")
+    if there and namespace and there != namespace:
+        where = place(document, (*at, "metadata", "namespace"))
+        raise ConfigError(f"{where}: it is {there!r}, and -n says {namespace!r}: give one of them")
+    metadata = {**_mapping(body.get("metadata")), "name": name, "namespace": there or namespace}
+    try:
+        pod = msgspec.convert({"metadata": metadata, "spec": body["spec"]}, Pod)
+    except msgspec.ValidationError as error:
+        raise explain(error, document, Pod, base=base) from error
+    _check_quantities(document, base, pod)
+    return pod
+
+
+def _check(document: Document, base: Steps, body: dict[str, Any]) -> None:
+    """Mistakes that a partial look at the pod would pass over."""
+    spec = body.get("spec")
+    if not isinstance(spec, dict):
+        raise ConfigError(f"{place(document, base)}: `spec` is missing")
+    _check_keys(document, (*base, "spec"), spec, _SPEC)
+    if not spec.get("containers"):
+        raise ConfigError(f"{place(document, (*base, 'spec'))}: `containers` is missing")
+    for kind in ("containers", "initContainers"):
+        listed = spec.get(kind)
+        for number, container in enumerate(listed if isinstance(listed, list) else []):
+            at = (*base, "spec", kind, number)
+            _check_keys(document, at, container, _CONTAINER)
+            _check_keys(document, (*at, "resources"), _mapping(container).get("resources"), _RESOURCES)
+
+
+def _check_keys(document: Document, at: Steps, data: Any, words: str) -> None:
+    known = words.split()
+    for key in _mapping(data):
+        if key not in known and (meant := get_close_matches(key, known, n=1, cutoff=0.75)):
+            raise ConfigError(f"{place(document, (*at, key))}: unknown key; did you mean {meant[0]!r}?")
+
+
+def _check_quantities(document: Document, base: Steps, pod: Pod) -> None:
+    for kind, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
+        for number, container in enumerate(containers):
+            resources = container.resources
+            asked = {"requests": resources.requests, "limits": resources.limits} if resources else {}
+            for which, quantities in asked.items():
+                for resource, text in (quantities or {}).items():
+                    try:
+                        amount(resource, text)
+                    except QuantityError as error:
+                        at = (*base, "spec", kind, number, "resources", which, resource)
+                        raise ConfigError(f"{place(document, at)}: {error}") from error
+
+
+def _walk(data: Any, steps: Steps) -> Any:
+    for step in steps:
+        data = data[step] if isinstance(step, int) else _mapping(data).get(step)
+    return data
+
+
+def _mapping(data: Any) -> dict[str, Any]:
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,215 @@
+"""HTTP for the page: HTML for people, JSON under ``/api``; loopback, or with a token."""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.resources import files
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from bayplan.web.api import Lines, Wanted, detail
+from bayplan.web.decision import decision_page
+from bayplan.web.door import Door
+from bayplan.web.frame import frame, heading, notice
+from bayplan.web.heatmap import HeatQuery, cluster_page
+from bayplan.web.live import Live
+from bayplan.web.markup import Html
+from bayplan.web.nodes import NodeQuery
+from bayplan.web.page import PAGE_LINES, list_page
+from bayplan.web.series import Series
+from bayplan.web.sight import Sight
+from bayplan.web.state import state_page
+
+_DECISION = re.compile(r"/decisions/(\d{1,18})")
+_WHY = re.compile(r"/api/why/([^/]+)/([^/]+)")
+_LIMIT = 1000
+_STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_Query = TypeVar("_Query", bound=msgspec.Struct)
+Work = Callable[[], web.Response]
+"""What is done in the page's own thread."""
+
+
+class PageApp:
+    """Answers whoever looks. Made in the event loop that serves it."""
+
+    def __init__(self, sight: Sight, *, token_file: Path | None = None) -> None:
+        self._sight = sight
+        self._door = Door(token_file)
+        self._lines = Lines()
+        self.live = Live()
+        self._series = Series()
+        sight.journal.on_entry += [self._series.add, self.live.add]
+        # One thread: pages wait for one another, and the event loop never waits for a page.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="page")
+
+    def close(self) -> None:
+        """Let everybody go who listens, and look no more."""
+        for told in (self._series.add, self.live.add):
+            self._sight.journal.on_entry.remove(told)
+        self.live.end()
+        self._thread.shutdown(wait=False)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request, whatever it is."""
+        if refused := self._refused(request):
+            return refused
+        if request.path == "/api/events":
+            return await self.live.stream(request, _HEADERS)
+        if request.path.startswith("/static/"):
+            return _static(request.path.removeprefix("/static/"))
+        work = self._route(request.path, request.query)
+        if isinstance(work, web.Response):
+            return work
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _refused(self, request: web.BaseRequest) -> web.Response | None:
+        if request.method not in ("GET", "HEAD"):
+            return _said(405, f"want GET, got {request.method}", headers={"Allow": "GET, HEAD"})
+        if refusal := self._door.refusal(request):
+            return _said(refusal.status, refusal.text, headers=refusal.headers)
+        return _said(503, "the server is shutting down") if self.live.ended else None
+
+    def _route(self, path: str, query: Mapping[str, str]) -> web.Response | Work:
+        """What answers the path, with what only the event loop may look at taken already."""
+        if path.startswith("/api/"):
+            return self._api(path, query)
+        pages = {"/": self._list, "/cluster": self._cluster, "/state": self._state}
+        if path in pages:
+            return pages[path](query)
+        if found := _DECISION.fullmatch(path):
+            return partial(self._decision, int(found[1]), _lenient(query, NodeQuery))
+        return self._nothing(f"There is nothing at {path}.")
+
+    def _api(self, path: str, query: Mapping[str, str]) -> web.Response | Work:
+        if path == "/api/decisions":
+            return self._decisions(query)
+        if path == "/api/state":
+            return _json({"version": self._sight.version, **self._sight.facts()})
+        if found := _DECISION.fullmatch(path.removeprefix("/api")):
+            return partial(self._detail, int(found[1]))
+        if found := _WHY.fullmatch(path):
+            return self._why(f"{found[1]}/{found[2]}", query)
+        return _said(404, f"nothing at {path!r}")
+
+    def _list(self, query: Mapping[str, str]) -> Work:
+        sight, policies = self._sight, self._sight.policies()
+        wanted = msgspec.structs.replace(_lenient(query, Wanted), limit=PAGE_LINES)
+
+        def make() -> web.Response:
+            entries, moments = sight.journal.entries(), self._series.moments(time.time())
+            lines, kept = self._lines.wanted(entries, wanted), len(entries)
+            return _html(
+                list_page(lines, wanted, kept=kept, policies=policies, moments=moments, version=sight.version)
+            )
+
+        return make
+
+    def _cluster(self, query: Mapping[str, str]) -> Work:
+        sight, cluster, columns = self._sight, self._sight.cluster(), self._sight.columns()
+        asked = _lenient(query, HeatQuery)
+
+        def make() -> web.Response:
+            entries = sight.journal.entries()
+            return _html(
+                cluster_page(cluster, asked, declared=columns, entries=entries, version=sight.version)
+            )
+
+        return make
+
+    def _state(self, query: Mapping[str, str]) -> Work:
+        del query
+        facts, version = self._sight.facts(), self._sight.version
+        return lambda: _html(state_page(facts, version=version))
+
+    def _decision(self, number: int, query: NodeQuery) -> web.Response:
+        entry = self._sight.journal.find(number)
+        if entry is None:
+            return self._nothing(f"Decision {number} is not in the journal any more.")
+        wire = [] if entry.total is None else self._sight.to_wire(entry.total)
+        version = self._sight.version
+        return _html(decision_page(entry, self._lines.of(entry), query, wire=wire, version=version))
+
+    def _decisions(self, query: Mapping[str, str]) -> web.Response | Work:
+        try:
+            wanted = msgspec.convert(_known(query, Wanted), Wanted, strict=False)
+        except msgspec.ValidationError as error:
+            return _said(400, str(error))
+        wanted = msgspec.structs.replace(wanted, limit=max(1, min(wanted.limit, _LIMIT)))
+        return lambda: _json(self._lines.wanted(self._sight.journal.entries(), wanted))
+
+    def _detail(self, number: int) -> web.Response:
+        entry = self._sight.journal.find(number)
+        if entry is None:
+            return _said(404, f"decision {number} is not in the journal any more")
+        wire = [] if entry.total is None else self._sight.to_wire(entry.total)
+        return _json(detail(entry, wire))
+
+    def _why(self, key: str, query: Mapping[str, str]) -> web.Response:
+        try:
+            weight = float(query.get("weight", "1"))
+        except ValueError:
+            weight = float("nan")
+        if not isfinite(weight):
+            return _said(400, "weight must be a number")
+        found = self._sight.why(key, weight=weight)
+        if found is None:
+            return _said(404, f"no decision about pod {key} in the journal: nobody asked, or it was long ago")
+        return _json(found)
+
+    def _nothing(self, text: str) -> web.Response:
+        page = frame("Not found", heading("Not found"), notice(text), here="", version=self._sight.version)
+        return _html(page, status=404)
+
+
+def _known(query: Mapping[str, str], kind: type[_Query]) -> dict[str, str]:
+    return {name: query[name] for name in kind.__struct_fields__ if name in query}
+
+
+def _lenient(query: Mapping[str, str], kind: type[_Query]) -> _Query:
+    """What a page is asked for; what cannot be read counts as not said, since people edit addresses."""
+    found = kind()
+    for name, text in _known(query, kind).items():
+        try:
+            one = msgspec.convert({name: text}, kind, strict=False)
+        except msgspec.ValidationError:
+            continue
+        found = msgspec.structs.replace(found, **{name: getattr(one, name)})
+    return found
+
+
+def _static(name: str) -> web.Response:
+    if name not in _STATIC:
+        return _said(404, f"no file {name!r}")
+    body = files("bayplan.web").joinpath("static", name).read_bytes()
+    return web.Response(body=body, content_type=_STATIC[name], charset="utf-8", headers=_HEADERS)
+
+
+def _html(page: Html, *, status: int = 200) -> web.Response:
+    # Half a surrogate pair can stand in a JSON text, and in no page.
+    body = page.encode(errors="replace")
+    return web.Response(status=status, body=body, content_type="text/html", charset="utf-8", headers=_HEADERS)
+
+
+def _json(data: Any) -> web.Response:
+    return web.Response(body=msgspec.json.encode(data), content_type="application/json", headers=_HEADERS)
+
+
+def _said(status: int, text: str, *, headers: Mapping[str, str] | None = None) -> web.Response:
+    body = msgspec.json.encode({"Error": text})
+    both = {**_HEADERS, **(headers or {})}
+    return web.Response(status=status, body=body, content_type="application/json", headers=both)

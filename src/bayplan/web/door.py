@@ -1,0 +1,74 @@
+"""Who may look: with the token, or, where there is none, whoever is on this machine and says so."""
+
+import base64
+import binascii
+import hmac
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import web
+
+_ASK = {"WWW-Authenticate": 'Basic realm="Bayplan", charset="UTF-8"'}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why somebody is not let in."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Door:
+    """Looks at each request; the token's file is read each time, so that it can be replaced."""
+
+    def __init__(self, token_file: Path | None) -> None:
+        self._token_file = token_file
+
+    def refusal(self, request: web.BaseRequest) -> Refusal | None:
+        """``None`` for those who may come in."""
+        if self._token_file is None:
+            # A page of somebody else whose name leads to 127.0.0.1 must not read ours through a browser.
+            if _is_here(request.headers.get("Host", "")):
+                return None
+            return Refusal(403, "without a token this page is for 127.0.0.1 and localhost alone")
+        # The API server's proxy keeps `Authorization` to itself: through it the token has a name of its own.
+        own = request.headers.get("Bayplan-Token", "")
+        if self._knows(f"Bearer {own}" if own else request.headers.get("Authorization", "")):
+            return None
+        text = "send the token: Authorization: Bearer TOKEN, or as the password in a browser"
+        return Refusal(401, text, _ASK)
+
+    def _knows(self, header: str) -> bool:
+        kind, _, sent = header.partition(" ")
+        if kind.lower() == "basic":
+            sent = _password(sent)
+        elif kind.lower() != "bearer":
+            return False
+        try:
+            wanted = self._token_file.read_text().strip() if self._token_file else ""
+        except (OSError, UnicodeDecodeError):
+            return False
+        # A header may hold bytes that are no UTF-8.
+        given = sent.strip().encode(errors="surrogateescape")
+        return bool(wanted) and hmac.compare_digest(given, wanted.encode())
+
+
+def _is_here(host: str) -> bool:
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    name = name.strip("[]").lower()
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+def _password(sent: str) -> str:
+    """The password of a browser's login; whatever user name people typed."""
+    try:
+        return base64.b64decode(sent, validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return ""

@@ -1,0 +1,121 @@
+"""News for whoever has the page open, as server-sent events: there are new decisions; or a tick.
+
+News is cheap to make and the same for all: the browser fetches what it shows. A caller that does not read
+is cut off; browsers come back by themselves.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from bayplan.engine.entry import Entry
+
+MAX_CLIENTS = 32
+_RETRY_MILLISECONDS = 3000
+
+
+class Live:
+    """Tells of new decisions. Told by policy threads, serves in the event loop."""
+
+    def __init__(
+        self,
+        *,
+        max_clients: int = MAX_CLIENTS,
+        gather_seconds: float = 0.25,
+        tick_seconds: float = 5.0,
+        write_seconds: float = 10.0,
+    ) -> None:
+        self._max_clients = max_clients
+        self._gather_seconds = gather_seconds
+        self._tick_seconds = tick_seconds
+        self._write_seconds = write_seconds
+        self._loop = asyncio.get_running_loop()
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._requests: dict[int, web.BaseRequest] = {}
+        self._newest = 0
+        self._ended = False
+
+    @property
+    def clients(self) -> int:
+        """How many listen."""
+        # Who has hung up is written to once more before the stream ends; it counts no more.
+        sockets = (each.transport for each in self._requests.values())
+        return sum(socket is not None and not socket.is_closing() for socket in sockets)
+
+    @property
+    def ended(self) -> bool:
+        """Whether everybody was let go."""
+        return self._ended
+
+    def add(self, entry: Entry) -> None:
+        """Tell of an entry, from any thread."""
+        if self._requests and not self._ended:
+            # A loop that has just ended takes nothing more, and nobody listens.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._told, entry.number)
+
+    def end(self) -> None:
+        """Let everybody go."""
+        self._ended = True
+        self._wake()
+
+    async def stream(self, request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
+        """Tell one caller, until it goes."""
+        if self.clients >= self._max_clients:
+            text = f"{self.clients} pages are open already; close one"
+            return web.Response(status=503, text=text, headers={**headers, "Retry-After": "10"})
+        headers = {**headers, "Content-Type": "text/event-stream"}
+        if request.method == "HEAD":
+            return web.Response(headers=headers)
+        response = web.StreamResponse(headers=headers)
+        self._requests[id(request)] = request
+        try:
+            await response.prepare(request)
+            await self._tell(response)
+        except (ConnectionError, TimeoutError):
+            # Gone, or reads too slowly: what is left for it is thrown away.
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            del self._requests[id(request)]
+        return response
+
+    async def _tell(self, response: web.StreamResponse) -> None:
+        seen = self._newest
+        await self._write(response, f"retry: {_RETRY_MILLISECONDS}\nevent: hello\ndata: {seen}\n\n")
+        while not self._ended:
+            if self._newest == seen:
+                await self._news()
+            if self._newest != seen and not self._ended:
+                # Decisions come in threes and in bursts: one word for all of them.
+                await asyncio.sleep(self._gather_seconds)
+                seen = self._newest
+                await self._write(response, f"event: decisions\ndata: {seen}\n\n")
+            elif not self._ended:
+                await self._write(response, f"event: tick\ndata: {seen}\n\n")
+
+    async def _news(self) -> None:
+        """Wait for news, or for the next tick."""
+        news: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.add(news)
+        try:
+            await asyncio.wait_for(news, self._tick_seconds)
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.discard(news)
+
+    async def _write(self, response: web.StreamResponse, text: str) -> None:
+        async with asyncio.timeout(self._write_seconds):
+            await response.write(text.encode())
+
+    def _told(self, number: int) -> None:
+        self._newest = max(self._newest, number)
+        self._wake()
+
+    def _wake(self) -> None:
+        for news in self._waiting:
+            if not news.done():
+                news.set_result(None)

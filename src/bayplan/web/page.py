@@ -1,0 +1,133 @@
+"""The first page: the last decisions, filters over them, and how it went over time."""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from bayplan.web.api import Summary, Wanted
+from bayplan.web.frame import choice, duration, field, frame, heading, mark, notice
+from bayplan.web.markup import Child, Html, link, tag
+from bayplan.web.plots import plots
+from bayplan.web.series import Moment
+
+RESULTS = ("ok", "refused", "error")
+VERBS = ("filter", "prioritize", "preempt", "bind", "recheck")
+PAGE_LINES = 50
+_SHOWN_REASONS = 3
+_CLOCK = re.compile(r"T(\d\d:\d\d:\d\d)")
+
+
+def list_page(
+    lines: Sequence[Summary],
+    wanted: Wanted,
+    *,
+    kept: int,
+    policies: Sequence[str],
+    moments: Sequence[Moment],
+    version: str,
+) -> Html:
+    """The last decisions that are wanted."""
+    newest = not wanted.before
+    content: list[Child] = [
+        heading("Decisions"),
+        tag("section", plots(moments), id="plots", class_="plots", data_live="5000", aria_label="Over time"),
+        _form(wanted, policies),
+        tag("div", _list(lines, wanted, kept), id="list", data_live="500" if newest else None),
+    ]
+    return frame("Decisions", *content, here="/", version=version)
+
+
+def _form(wanted: Wanted, policies: Sequence[str]) -> Html:
+    return tag(
+        "form",
+        field("pod", "Pod", wanted.pod, hint="namespace/name"),
+        field("namespace", "Namespace", wanted.namespace),
+        choice("policy", "Refused by", policies, wanted.policy),
+        field("reason", "Reason", wanted.reason, hint="part of it"),
+        choice("result", "Result", RESULTS, wanted.result),
+        choice("verb", "Verb", VERBS, wanted.verb),
+        tag("div", tag("button", "Filter"), tag("a", "Clear", href="/"), class_="buttons"),
+        method="get",
+        action="/",
+        class_="filters",
+        role="search",
+    )
+
+
+def _list(lines: Sequence[Summary], wanted: Wanted, kept: int) -> Html:
+    if not lines:
+        said = "No decision fits these filters." if kept else "No decision yet: kube-scheduler has not asked."
+        return notice(said, class_="notice empty")
+    head = [
+        tag("th", "Pod", scope="col"),
+        tag("th", "Verb", scope="col"),
+        tag("th", "Result", scope="col"),
+        tag("th", "Nodes passed", scope="col", class_="number"),
+        tag("th", "Why", scope="col"),
+        tag("th", "Took", scope="col", class_="number wide"),
+        tag("th", "Time", scope="col", class_="number"),
+    ]
+    caption = tag("caption", f"{len(lines)} decisions, the newest first; {kept:,} are kept")
+    body = tag("tbody", [_line(line) for line in lines])
+    made = tag("table", caption, tag("thead", tag("tr", head)), body, class_="decisions")
+    return tag("div", made, _older(lines, wanted))
+
+
+def _line(line: Summary) -> Html:
+    namespace, _, name = line.pod.partition("/")
+    address = f"/decisions/{line.decision}"
+    pod = tag("a", tag("span", f"{namespace}/", class_="quiet"), name, href=address, data_key=address)
+    judged = (
+        f"{line.passed:,} / {line.offered:,}"
+        if line.verb in ("filter", "recheck")
+        else f"{line.offered:,}"
+        if line.offered
+        else ""
+    )
+    return tag(
+        "tr",
+        tag("td", pod, class_="pod"),
+        tag("td", line.verb, tag("span", " observed", class_="quiet") if line.observe else None),
+        tag("td", mark(line.result)),
+        tag("td", judged, class_="number"),
+        tag("td", _why(line), class_="why"),
+        tag("td", duration(line.seconds), class_="number wide"),
+        tag("td", tag("time", _clock(line.at), datetime=line.at), class_="number"),
+    )
+
+
+def _why(line: Summary) -> Child:
+    if line.error:
+        return line.error
+    if line.verb == "bind":
+        return ["bound to ", tag("b", line.best)]
+    if line.best:
+        return ["best: ", tag("b", line.best)]
+    most = sorted(line.reasons.items(), key=lambda each: -each[1])
+    shown: list[Child] = [
+        tag("span", tag("b", f"{count:,}"), f" {reason} ", class_="reason")
+        for reason, count in most[:_SHOWN_REASONS]
+    ]
+    more = f"and {len(most) - _SHOWN_REASONS} more" if len(most) > _SHOWN_REASONS else None
+    return [shown, more]
+
+
+def _older(lines: Sequence[Summary], wanted: Wanted) -> Child:
+    newest = tag("a", "← Newest", href=link("/", **_query(wanted))) if wanted.before else None
+    older = None
+    if len(lines) >= PAGE_LINES:
+        older = tag("a", "Older →", href=link("/", **_query(wanted), before=lines[-1].decision))
+    return (
+        tag("nav", newest, older, class_="pages", aria_label="Older and newer") if newest or older else None
+    )
+
+
+def _query(wanted: Wanted) -> dict[str, str]:
+    given = structs.asdict(wanted)
+    return {name: given[name] for name in ("pod", "namespace", "policy", "reason", "result", "verb")}
+
+
+def _clock(at: str) -> str:
+    found = _CLOCK.search(at)
+    return found[1] if found else at

@@ -1,0 +1,103 @@
+"""What happened over time, in steps of five seconds: how much, how fast, how often refused.
+
+A ring of a quarter of an hour. Times are counted in bins a fifth apart, so that a step is as large for a
+thousand decisions as for one.
+"""
+
+import math
+import threading
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.engine.entry import Entry
+
+STEP_SECONDS = 5
+STEPS = 180
+_LEAST_STEPS = 36
+_BINS_A_DECADE = 12
+_SHORTEST_SECONDS = 1e-6
+_MAX_NAMES = 20
+OTHER = "other policies"
+
+
+@dataclass
+class Moment:
+    """Five seconds."""
+
+    at: int
+    """When it began, in seconds since 1970."""
+    results: Counter[str] = field(default_factory=Counter)
+    """Decisions by result."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Nodes refused, by policy."""
+    bins: dict[str, Counter[int]] = field(default_factory=dict)
+
+    def percentile(self, verb: str, part: float) -> float | None:
+        """Seconds that this part of the decisions stayed under; ``None`` where there were none."""
+        bins = self.bins.get(verb)
+        if not bins:
+            return None
+        wanted = part * bins.total()
+        for number in sorted(bins):
+            wanted -= bins[number]
+            if wanted <= 0:
+                return float(_SHORTEST_SECONDS * 10 ** ((number + 0.5) / _BINS_A_DECADE))
+        raise AssertionError("a part is at most the whole")
+
+
+class Series:
+    """The last moments. Written by whoever writes the journal, read by anybody."""
+
+    def __init__(self) -> None:
+        self._moments: deque[Moment] = deque(maxlen=STEPS)
+        self._lock = threading.Lock()
+
+    def add(self, entry: Entry) -> None:
+        """Count a decision."""
+        refused = _refused(entry)
+        with self._lock:
+            moment = self._moment(int(entry.at) // STEP_SECONDS * STEP_SECONDS)
+            moment.results[entry.result] += 1
+            for policy, count in refused.items():
+                known = policy in moment.refused or len(moment.refused) < _MAX_NAMES
+                moment.refused[policy if known else OTHER] += count
+            if entry.seconds > 0:
+                number = math.floor(_BINS_A_DECADE * math.log10(entry.seconds / _SHORTEST_SECONDS))
+                moment.bins.setdefault(entry.verb, Counter())[max(0, number)] += 1
+
+    def moments(self, now: float) -> list[Moment]:
+        """Every step up to now, the oldest first, with those in which nothing happened.
+
+        Three minutes at least: what is a minute old is not squeezed into a corner.
+        """
+        with self._lock:
+            known = {moment.at: moment for moment in self._moments}
+        last = int(now) // STEP_SECONDS * STEP_SECONDS
+        count = (last - min(known, default=last)) // STEP_SECONDS + 1
+        count = max(_LEAST_STEPS, min(count, STEPS))
+        steps = range(last - (count - 1) * STEP_SECONDS, last + 1, STEP_SECONDS)
+        return [known.get(at) or Moment(at) for at in steps]
+
+    def _moment(self, at: int) -> Moment:
+        # A thread may come a little late, or a clock go back: its decision counts in the newest step.
+        if not self._moments or self._moments[-1].at < at:
+            self._moments.append(Moment(at))
+        return self._moments[-1]
+
+
+def verbs_of(moments: Iterable[Moment]) -> list[str]:
+    """The verbs whose time was taken."""
+    return sorted({verb for moment in moments for verb in moment.bins})
+
+
+def _refused(entry: Entry) -> Counter[str]:
+    found: Counter[str] = Counter()
+    if entry.verb == "filter" and entry.refused_by.size:
+        for number, voice in enumerate(entry.voices):
+            if voice.rows is not None and voice.rows.size:
+                count = int(np.count_nonzero(entry.refused_by == number))
+                found[voice.policy] += count
+    return +found

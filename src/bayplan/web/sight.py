@@ -1,0 +1,53 @@
+"""What the page can see of a server: it reads, and changes nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayplan.engine.journal import Journal
+from bayplan.engine.why import Why, explain
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.columns import Column
+from bayplan.snapshot.units import Units
+
+Facts = Mapping[str, Mapping[str, Any]]
+"""State of the server by subject: ``{"ledger": {"assumed": 0}}``."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The journal, the cluster, and how the server is."""
+
+    journal: Journal
+    cluster: Callable[[], Snapshot | None]
+    """The cluster now; asked by the event loop's thread alone."""
+    facts: Callable[[], Facts]
+    to_wire: Callable[[np.ndarray], list[int]]
+    """Scores as kube-scheduler is told them."""
+    version: str = ""
+    columns: Callable[[], Sequence[Column | Units]] = tuple
+    """Columns that policies name, beside those that every cluster has."""
+    policies: Callable[[], Sequence[str]] = tuple
+    """Names of the policies at work."""
+
+    def why(self, key: str, *, weight: float = 1.0) -> Why | None:
+        """What is known about the last attempt of the pod ``namespace/name``."""
+        entries = self.journal.of_pod(key)
+        cluster = self.cluster()
+        uid = entries[0].pod.uid if entries else ""
+        chosen = _node_of(uid, cluster)
+        if not chosen:
+            # Where nobody watches pods, a bind of ours is all that is known; a StatefulSet uses names again.
+            bound = (e.node for e in entries if e.verb == "bind" and not e.error and e.pod.uid == uid)
+            chosen = next(bound, "")
+        names = None if cluster is None else cluster.nodes.names
+        return explain(entries, every_node=names, chosen=chosen, to_wire=self.to_wire, weight=weight)
+
+
+def _node_of(uid: str, cluster: Snapshot | None) -> str:
+    if cluster is None or not cluster.pods_known:
+        return ""
+    pod = cluster.pods_by_uid.get(uid)
+    return pod.node_name if pod else ""

@@ -1,0 +1,142 @@
+"""``bayplan serve --record``, ``replay``, ``compare`` and ``export-test``, as somebody runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bayplan.cli.main import commands
+from bayplan.testing import make_node, make_pod
+from tests.controlplane.waiting import wait_until
+from tests.runtimes.extender.caller import make_node as full_node
+from tests.runtimes.extender.caller import make_pod as sent_pod
+from tests.runtimes.extender.caller import names_request, nodes_request
+from tests.runtimes.extender.served import served
+from tests.runtimes.simulator.desk import POLICY, Desk, sent, write_config
+
+NODES = ["node-0", "node-1", "node-2"]
+
+
+def bayplan(*arguments: object) -> Result:
+    return CliRunner().invoke(commands, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    made = Desk(write_config(tmp_path), tmp_path / "r.jsonl")
+    for number, name in enumerate(NODES):
+        made.cache.put_node(make_node(name, cpu=number + 1).object)
+    for number in range(3):
+        made.ask("filter", sent(make_pod(f"web-{number}", uid=f"w{number}", cpu="1500m"), NODES))
+    made.recorder.close()
+    return made
+
+
+def test_an_unchanged_configuration_is_replayed_without_naming_it(desk: Desk) -> None:
+    ended = bayplan("replay", desk.file)
+
+    assert ended.exit_code == 0, ended.output
+    assert "ok: 3 of 3 answers are the same, byte for byte (3 filter)" in ended.output
+
+
+def test_a_file_that_changed_since_is_not_run_in_place_of_the_one_recorded(desk: Desk) -> None:
+    policy = desk.file.parent / "policy.py"
+    policy.write_text(POLICY + "\n")
+
+    ended = bayplan("replay", desk.file)
+
+    assert ended.exit_code == 1
+    assert f"{policy} has changed since: say with which configuration, --config FILE" in ended.output
+
+
+def test_what_a_recording_holds_is_never_run(desk: Desk, tmp_path: Path) -> None:
+    desk.file.write_text(desk.file.read_text().replace("import bayplan", "open('/nowhere/x')"))
+    (tmp_path / "policy.py").unlink()
+
+    ended = bayplan("replay", desk.file)
+
+    assert ended.exit_code == 1
+    assert "policy.py is not here" in ended.output
+
+
+def test_another_configuration_is_told_apart(desk: Desk, tmp_path: Path) -> None:
+    other = write_config(tmp_path / "other", policy=POLICY.replace("too little CPU", "no room"))
+
+    ended = bayplan("replay", desk.file, "--config", other, "-o", "json")
+
+    assert ended.exit_code == 1
+    found = json.loads(ended.stdout)
+    assert (found["total"], found["equal"]) == (3, {})
+    assert "no room" in found["differences"][0]["replayed"]
+
+
+def test_what_is_no_recording_is_an_error_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("hello\n")
+
+    ended = bayplan("replay", tmp_path / "r")
+
+    assert ended.exit_code == 1
+    assert "no recording of Bayplan" in ended.output
+
+
+def test_two_configurations_are_compared_and_a_page_is_written(desk: Desk, tmp_path: Path) -> None:
+    other = write_config(tmp_path / "other", policy=POLICY.replace("return nodes[", "return -nodes["))
+
+    ended = bayplan(
+        "compare", desk.file, "-c", tmp_path / "bayplan.yaml", "-c", other, "--html", tmp_path / "p.html"
+    )
+
+    assert ended.exit_code == 0, ended.output
+    assert "3 pods: 3 elsewhere" in ended.output
+    assert "default/web-0" in ended.output
+    assert "<svg" in (tmp_path / "p.html").read_text()
+
+
+def test_one_configuration_is_compared_with_the_recorded_one(desk: Desk, tmp_path: Path) -> None:
+    ended = bayplan("compare", desk.file, "-c", tmp_path / "bayplan.yaml", "-o", "json")
+
+    assert json.loads(ended.stdout)["changes"] == {"same": 3}
+
+
+def test_an_incident_becomes_a_test(desk: Desk, tmp_path: Path) -> None:
+    ended = bayplan("export-test", desk.file, "--pod", "default/web-1", "--out", tmp_path / "cases")
+    test = tmp_path / "cases" / "test_default_web_1.py"
+
+    assert ended.exit_code == 0, ended.output
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert "1 passed" in ran.stdout, ran.stdout
+
+
+@pytest.mark.parametrize(
+    "how", [pytest.param(signal.SIGTERM, id="ended"), pytest.param(signal.SIGKILL, id="killed")]
+)
+def test_a_server_records_itself_and_is_replayed(tmp_path: Path, how: signal.Signals) -> None:
+    file = tmp_path / "r.jsonl.gz"
+    with served(tmp_path, "--record", str(file), limits={"policyTimeout": "300ms"}) as server:
+        nodes = [full_node(name) for name in NODES]
+        for number in range(20):
+            pod = sent_pod(
+                f"web-{number}", refuse=json.dumps({"node-1": f"no {number}"}), score='{"node-2": 50}'
+            )
+            server.ask("filter", nodes_request(nodes, pod=pod))
+            server.ask("prioritize", nodes_request(nodes, pod=pod))
+        server.ask("filter", nodes_request(nodes, pod=sent_pod("loops", do="loop")))
+        server.ask("filter", nodes_request(nodes, pod=sent_pod("raises", do="raise", text="oh")))
+        server.ask("filter", names_request(NODES))
+        told = 'bayplan_recorded_total{result="written"} 42.0'
+        wait_until(lambda: told in server.look("/metrics")[1], 10, what="all is written")
+        os.kill(server.child.pid, how)
+        server.child.wait_ended(20)
+
+    ended = bayplan("replay", file)
+
+    assert ended.exit_code == 0, ended.output
+    assert "42 of 42 answers are the same, byte for byte (22 filter, 20 prioritize)" in ended.output
+    assert "1 request was answered without the policies" in ended.output
+    assert ("the file has no end" in ended.output) == (how == signal.SIGKILL)

@@ -1,0 +1,280 @@
+"""The alerts fire when they should and say what to do; they ask for nothing that the server does not have."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.exposed import strangers
+from tests.e2e.prometheus_binary import require
+
+RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "bayplan-rules.yaml"
+GROUPS = yaml.safe_load(RULES.read_text())["groups"]
+EVERY = [rule for group in GROUPS for rule in group["rules"]]
+RECORDED = {rule["record"] for rule in EVERY if "record" in rule}
+ALERTS = [pytest.param(rule, id=rule["alert"]) for rule in EVERY if "alert" in rule]
+TARGET = 'job="bayplan",instance="a:8889"'
+OTHER = 'job="bayplan",instance="b:8889"'
+SLOW = 'bayplan_request_duration_seconds_bucket{verb="filter",job="bayplan",instance="a:8889",le='
+LATE = 'bayplan_event_loop_lag_seconds_bucket{job="bayplan",instance="a:8889",le='
+DAY = 86400
+
+
+@pytest.mark.parametrize("rule", [pytest.param(r, id=r.get("alert") or r["record"]) for r in EVERY])
+def test_a_rule_asks_for_metrics_and_labels_that_there_are(rule: dict[str, Any]) -> None:
+    assert list(strangers(rule["expr"], but=RECORDED)) == []
+
+
+@pytest.mark.parametrize("rule", ALERTS)
+def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in ("warning", "critical")
+    assert rule["annotations"]["summary"].endswith(".")
+    assert len(rule["annotations"]["summary"]) < 120
+    assert len(rule["annotations"]["description"].split()) >= 15
+
+
+def test_names_are_there_once() -> None:
+    names = [rule.get("alert") or rule["record"] for rule in EVERY]
+
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.e2e
+def test_prometheus_itself_accepts_the_rules() -> None:
+    ended = promtool("check", "rules", "--lint-fatal", str(RULES))
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"{len(EVERY)} rules found" in ended.stdout
+
+
+FIRES = [
+    ("BayplanAbsent", {'up{job="other"}': "1x30"}, 6),
+    ("BayplanDown", {f"up{{{TARGET}}}": "0x30"}, 6),
+    (
+        "BayplanNotReady",
+        {
+            f'bayplan_health_check{{check="cluster-view",{TARGET}}}': "0x30",
+            f'bayplan_health_check{{check="not-draining",{TARGET}}}': "1x30",
+        },
+        3,
+    ),
+    (
+        "BayplanErrors",
+        {
+            f'bayplan_requests_total{{verb="filter",result="ok",{TARGET}}}': "0+90x40",
+            f'bayplan_requests_total{{verb="filter",result="error",{TARGET}}}': "0+10x40",
+        },
+        16,
+    ),
+    (
+        "BayplanSlow",
+        {f'{SLOW}"1"}}': "0x40", f'{SLOW}"5"}}': "0+60x40", f'{SLOW}"+Inf"}}': "0+60x40"},
+        11,
+    ),
+    (
+        "BayplanPolicyFailing",
+        {f'bayplan_policy_failures_total{{policy="p",kind="exception",{TARGET}}}': "0+1x40"},
+        11,
+    ),
+    ("BayplanPolicyStuck", {f'bayplan_policy_healthy{{policy="p",{TARGET}}}': "0x30"}, 6),
+    (
+        "BayplanViewTooOld",
+        {
+            f"bayplan_view_age_seconds{{{TARGET}}}": "40x30",
+            f"bayplan_view_max_age_seconds{{{TARGET}}}": "60x30",
+        },
+        2,
+    ),
+    ("BayplanViewDrift", {f"bayplan_view_drift{{{TARGET}}}": "2x30"}, 2),
+    ("BayplanDevicesOvercommitted", {f"bayplan_overcommitted_devices{{{TARGET}}}": "1x30"}, 2),
+    ("BayplanPodsUnaccounted", {f"bayplan_unaccounted_pods{{{TARGET}}}": "1x30"}, 16),
+    ("BayplanBindsUnsettled", {f"bayplan_unsettled_binds{{{TARGET}}}": "1x30"}, 6),
+    (
+        "BayplanNoWriter",
+        {
+            f'bayplan_writer{{lease="kube-system/bayplan",{TARGET}}}': "0x30",
+            f'bayplan_writer{{lease="kube-system/bayplan",{OTHER}}}': "0x30",
+        },
+        2,
+    ),
+    (
+        "BayplanSeveralWriters",
+        {
+            f'bayplan_writer{{lease="kube-system/bayplan",{TARGET}}}': "1x30",
+            f'bayplan_writer{{lease="kube-system/bayplan",{OTHER}}}': "1x30",
+        },
+        2,
+    ),
+    ("BayplanSourceDown", {f'bayplan_source_up{{source="p95",{TARGET}}}': "0x30"}, 6),
+    (
+        "BayplanSourceStale",
+        {
+            f'bayplan_source_age_seconds{{source="p95",{TARGET}}}': "301x30",
+            f'bayplan_source_max_age_seconds{{source="p95",{TARGET}}}': "300x30",
+        },
+        2,
+    ),
+    ("BayplanReloadRefused", {f"bayplan_last_reload_successful{{{TARGET}}}": "0x30"}, 2),
+    (
+        "BayplanCertificateExpiresSoon",
+        {f'bayplan_certificate_expiry_timestamp_seconds{{use="server",{TARGET}}}': f"{6 * DAY}x30"},
+        11,
+    ),
+    (
+        "BayplanCertificateLastDay",
+        {f'bayplan_certificate_expiry_timestamp_seconds{{use="server",{TARGET}}}': f"{DAY // 2}x30"},
+        1,
+    ),
+    (
+        "BayplanEventLoopLate",
+        {f'{LATE}"0.25"}}': "0x40", f'{LATE}"0.5"}}': "0+60x40", f'{LATE}"+Inf"}}': "0+60x40"},
+        16,
+    ),
+]
+
+QUIET = [
+    pytest.param("BayplanAbsent", {f"bayplan_info{{{TARGET}}}": "1x30"}, id="there is one"),
+    pytest.param("BayplanDown", {'up{job="other"}': "0x30"}, id="somebody else is down"),
+    pytest.param(
+        "BayplanNotReady",
+        {
+            f'bayplan_health_check{{check="one-writer",{TARGET}}}': "0x30",
+            f'bayplan_health_check{{check="one-writer",{OTHER}}}': "1x30",
+        },
+        id="the other server is ready, as with a Lease",
+    ),
+    pytest.param(
+        "BayplanErrors",
+        {
+            f'bayplan_requests_total{{verb="filter",result="ok",{TARGET}}}': "0+99x40",
+            f'bayplan_requests_total{{verb="filter",result="error",{TARGET}}}': "0+1x40",
+        },
+        id="one in a hundred fails",
+    ),
+    pytest.param(
+        "BayplanErrors",
+        {
+            f'bayplan_requests_total{{verb="bind",result="ok",{TARGET}}}': "0x40",
+            f'bayplan_requests_total{{verb="bind",result="error",{TARGET}}}': "0x40",
+        },
+        id="nobody asks",
+    ),
+    pytest.param(
+        "BayplanSlow",
+        {f'{SLOW}"1"}}': "0+60x40", f'{SLOW}"+Inf"}}': "0+60x40"},
+        id="a second is not too slow",
+    ),
+    pytest.param(
+        "BayplanPolicyFailing",
+        {f'bayplan_policy_failures_total{{policy="p",kind="exception",{TARGET}}}': "7x40"},
+        id="it failed once, long ago",
+    ),
+    pytest.param(
+        "BayplanViewTooOld",
+        {
+            f"bayplan_view_age_seconds{{{TARGET}}}": "9999x30",
+            f"bayplan_view_max_age_seconds{{{TARGET}}}": " ".join(["inf"] * 31),
+        },
+        id="a file does not age",
+    ),
+    pytest.param(
+        "BayplanNoWriter",
+        {
+            f'bayplan_writer{{lease="kube-system/bayplan",{TARGET}}}': "0x30",
+            f'bayplan_writer{{lease="kube-system/bayplan",{OTHER}}}': "1x30",
+        },
+        id="the other server writes",
+    ),
+    pytest.param("BayplanNoWriter", {f"bayplan_info{{{TARGET}}}": "1x30"}, id="nobody has to"),
+    pytest.param(
+        "BayplanSeveralWriters",
+        {f"bayplan_writer{{{TARGET}}}": "1x30", f"bayplan_writer{{{OTHER}}}": "1x30"},
+        id="two sidecars need no Lease",
+    ),
+    pytest.param(
+        "BayplanSeveralWriters",
+        {
+            f'bayplan_writer{{lease="kube-system/one",{TARGET}}}': "1x30",
+            f'bayplan_writer{{lease="kube-system/two",{OTHER}}}': "1x30",
+        },
+        id="two Leases",
+    ),
+    pytest.param(
+        "BayplanCertificateExpiresSoon",
+        {f'bayplan_certificate_expiry_timestamp_seconds{{use="server",{TARGET}}}': f"{8 * DAY}x30"},
+        id="eight days are left",
+    ),
+]
+
+
+def test_every_alert_is_seen_to_fire() -> None:
+    assert {name for name, _, _ in FIRES} == {rule["alert"] for rule in EVERY if "alert" in rule}
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("alert", "series", "minutes"), [pytest.param(*each, id=each[0]) for each in FIRES])
+def test_an_alert_fires_after_a_while_and_not_at_once(
+    tmp_path: Path, alert: str, series: dict[str, str], minutes: int
+) -> None:
+    waits = "for" in next(rule for rule in EVERY if rule.get("alert") == alert)
+    early = [(0, 0)] if waits else []
+
+    assert counted(tmp_path, alert, series, [*early, (minutes, 1)]) == ""
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("alert", "series"), QUIET)
+def test_an_alert_is_quiet_when(tmp_path: Path, alert: str, series: dict[str, str]) -> None:
+    assert counted(tmp_path, alert, series, [(minute, 0) for minute in (1, 6, 12, 18)]) == ""
+
+
+@pytest.mark.e2e
+def test_what_people_read_names_the_one_it_is_about(tmp_path: Path) -> None:
+    rule = next(rule for rule in EVERY if rule.get("alert") == "BayplanPolicyStuck")
+    fired = {
+        "exp_labels": {"severity": "warning", "policy": "rack", "job": "bayplan", "instance": "a:8889"},
+        "exp_annotations": {
+            "summary": "Policy rack overruns its time on a:8889.",
+            "description": rule["annotations"]["description"],
+        },
+    }
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": f'bayplan_policy_healthy{{policy="rack",{TARGET}}}', "values": "0x30"}],
+        "alert_rule_test": [{"eval_time": "6m", "alertname": "BayplanPolicyStuck", "exp_alerts": [fired]}],
+    }
+
+    assert complaints(tmp_path, test) == ""
+
+
+def counted(folder: Path, alert: str, series: dict[str, str], expected: list[tuple[int, int]]) -> str:
+    """What Prometheus says against so many of the alert at each minute; ``""`` when it agrees."""
+    firing = f'ALERTS{{alertname="{alert}",alertstate="firing"}}'
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": f"count({firing})",
+                "eval_time": f"{minute}m",
+                "exp_samples": [{"labels": "{}", "value": count}] if count else [],
+            }
+            for minute, count in expected
+        ],
+    }
+    return complaints(folder, test)
+
+
+def complaints(folder: Path, test: dict[str, Any]) -> str:
+    file = folder / "test.yaml"
+    content = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}
+    file.write_text(yaml.safe_dump(content, width=1000))
+    ended = promtool("test", "rules", str(file))
+    return "" if ended.returncode == 0 else ended.stdout + ended.stderr
+
+
+def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(require("promtool")), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

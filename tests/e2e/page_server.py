@@ -1,0 +1,63 @@
+"""A server with 5,000 nodes and 1,000 decisions, for a browser to look at; in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from bayplan.engine.journal import Journal
+from bayplan.runtimes.extender.limits import Limits
+from bayplan.runtimes.extender.listener import Listener
+from bayplan.web.app import PageApp
+from tests.web.decided import cluster_of, written
+from tests.web.looking import sight_of
+
+NODES, DECISIONS = 5000, 1000
+
+
+class PageServer:
+    """The page of a large cluster."""
+
+    def __init__(
+        self, *, nodes: int = NODES, decisions: int = DECISIONS, token_file: Path | None = None
+    ) -> None:
+        self.cluster = cluster_of(nodes)
+        self.journal = Journal(max_bytes=512 * 1024 * 1024)
+        written(self.journal, self.cluster, pods=decisions // 2)
+        self._token_file = token_file
+        self.address = ""
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+
+    def decide(self, *, pods: int = 1, namespace: str = "fresh") -> None:
+        """Decide about more pods."""
+        written(self.journal, self.cluster, pods=pods, namespace=namespace)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[PageServer]:
+        """Serve while the block runs."""
+        thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        thread.start()
+        try:
+            assert self._ready.wait(20), "the page did not come up"
+            yield self
+        finally:
+            assert self._loop is not None
+            assert self._stop is not None
+            self._loop.call_soon_threadsafe(self._stop.set)
+            thread.join(20)
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        app = PageApp(sight_of(self.journal, self.cluster), token_file=self._token_file)
+        listener = Listener(app.handle, ("127.0.0.1", 0), limits=Limits(), flag="--page-listen")
+        await listener.listen(None)
+        self.address = "http://{}:{}".format(*listener.address)
+        self._ready.set()
+        await self._stop.wait()
+        app.close()
+        await listener.close()

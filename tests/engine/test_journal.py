@@ -1,0 +1,217 @@
+"""The journal keeps the last decisions: bounded in bytes, for many threads, and without secrets."""
+
+import gc
+import threading
+import tracemalloc
+
+import msgspec
+import numpy as np
+import pytest
+
+from bayplan.engine.entry import Entry, PodRef
+from bayplan.engine.journal import Journal
+from bayplan.kube.node import NodeObject
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.testing import make_pod
+from bayplan.web.api import detail, summary
+from tests.web.decided import cluster_of, filtered, scored, written
+
+CLUSTER = cluster_of(12)
+
+
+def test_entries_come_back_newest_first_and_by_number() -> None:
+    journal = Journal(clock=lambda: 1000.0)
+    first, second = written(journal, CLUSTER)
+
+    assert [entry.number for entry in journal.entries()] == [2, 1]
+    assert journal.find(1) is first
+    assert journal.find(3) is None
+    assert journal.of_pod("shop/web-1") == [second, first]
+    assert journal.of_pod("shop/web") == []
+
+
+def test_an_entry_says_of_each_node_who_refused_it_and_why() -> None:
+    entry = Journal().write("filter", filtered(CLUSTER), generation=3)
+
+    told = {
+        (voice.policy, reason.text): sorted(entry.nodes[int(voice.rows[place])] for place in places)
+        for voice, reason, places in entry.groups()
+        if voice.rows is not None
+    }
+
+    assert told == {
+        ("capacity", "too little CPU"): ["node-0000", "node-0004", "node-0008"],
+        ("placement", "wrong zone"): ["node-0002", "node-0005", "node-0011"],
+    }
+    assert (entry.offered, entry.passed, entry.result, entry.generation) == (12, 6, "ok", 3)
+
+
+def test_a_detail_has_the_numbers_of_its_own_node() -> None:
+    cluster = cluster_of(8)
+    big = make_pod("big", cpu=4)
+
+    entry = Journal().write("filter", filtered(cluster, big), generation=1)
+
+    details = {entry.nodes[row]: text for row, reason, text in entry.voices[0].refusals()}
+    assert details == {
+        "node-0000": "1000 free",
+        "node-0001": "2000 free",
+        "node-0004": "1000 free",
+        "node-0005": "2000 free",
+    }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("names", id="one cluster for all"), pytest.param("full", id="nodes in each request")],
+)
+def test_what_it_holds_stays_within_its_bytes(kind: str) -> None:
+    limit = 1_000_000
+    journal = Journal(max_bytes=limit)
+    cluster = cluster_of(500)
+    objects = list(cluster.nodes.objects)
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            seen = cluster if kind == "names" else _sent_anew(objects)
+            pod = make_pod(f"pod-{number}", cpu=2)
+            journal.write("filter", filtered(seen, pod), generation=1)
+            del seen
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert 0.5 * limit < journal.size_bytes <= limit
+    assert 10 < len(journal) < 200
+    # What it counts is what it holds, give or take what Python's objects weigh.
+    assert held < 1.5 * limit
+
+
+def test_texts_of_any_length_are_counted() -> None:
+    journal = Journal(max_bytes=100_000)
+
+    for number in range(50):
+        pod = PodRef.of(make_pod(f"pod-{number}", labels={"long": "x" * 5000}))
+        journal.note(
+            "preempt", pod, generation=1, dropped=tuple(("node", "policy", "y" * 1000) for _ in "ab")
+        )
+
+    assert len(journal) < 15
+    assert journal.size_bytes <= 100_000
+
+
+def test_one_decision_is_kept_however_large_it_is() -> None:
+    journal = Journal(max_bytes=1)
+
+    (first, second) = written(journal, CLUSTER)
+
+    assert journal.entries() == [second]
+    assert first.number == 1
+
+
+def test_many_threads_write_and_read_at_once() -> None:
+    journal = Journal(max_bytes=300_000)
+    decisions = [filtered(CLUSTER), scored(CLUSTER)]
+    wrong: list[BaseException] = []
+    start = threading.Barrier(6)
+
+    def write() -> None:
+        start.wait()
+        for number in range(300):
+            journal.write("filter", decisions[number % 2], generation=1)
+
+    def read() -> None:
+        start.wait()
+        try:
+            for _ in range(300):
+                numbers = [entry.number for entry in journal.entries()]
+                assert len(set(numbers)) == len(numbers)
+                assert journal.size_bytes <= 300_000 + 50_000
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for work in (write, write, write, write, read, read)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
+    assert max(entry.number for entry in journal.entries()) >= 1200 - 4
+    assert journal.size_bytes == sum(e.nbytes for e in journal.entries()) + _shared_bytes(journal)
+
+
+def test_annotations_and_environment_are_in_no_entry_and_no_json() -> None:
+    pod = make_pod(
+        "secretive",
+        cpu=2,
+        labels={"app": "shown"},
+        annotations={"example.com/token": "hush-annotation"},
+        spec={"containers": [{"name": "main", "env": [{"name": "PASSWORD", "value": "hush-env"}]}]},
+    )
+    journal = Journal()
+    entry = journal.write("filter", filtered(CLUSTER, pod), generation=1)
+
+    encoded = msgspec.json.encode([summary(entry), detail(entry, [])])
+
+    assert b"shown" in encoded
+    assert b"hush" not in encoded
+    assert "hush" not in repr(entry)
+
+
+def test_no_opinion_is_null_in_json_and_never_nan() -> None:
+    entry = Journal().write("prioritize", scored(CLUSTER), generation=1)
+
+    whole = detail(entry, [])
+    told = msgspec.json.decode(msgspec.json.encode(whole))
+
+    assert whole.voices[0].scores[0] is None
+    price = next(voice for voice in told["voices"] if voice["hook"] == "price")
+    assert [price["scores"][place] for place in (0, 5, 10)] == [None, None, None]
+    assert price["scores"][7] == 100
+    assert b"NaN" not in msgspec.json.encode(detail(entry, []))
+
+
+def test_whoever_looks_on_cannot_break_a_decision(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[int] = []
+
+    def fails(entry: Entry) -> None:
+        raise RuntimeError("the disk is full")
+
+    journal = Journal(on_entry=[fails, lambda entry: told.append(entry.number)])
+
+    journal.write("filter", filtered(CLUSTER), generation=1)
+
+    assert told == [1]
+    assert "decision 1 could not be told" in caplog.text
+
+
+def test_a_bind_is_noted_without_nodes() -> None:
+    journal = Journal()
+    who = PodRef.of(make_pod("web-1", namespace="shop"))
+
+    fine = journal.note("bind", who, generation=1, node="node-0001")
+    failed = journal.note("bind", who, generation=1, error="pod is gone", node="node-0001")
+
+    assert (fine.result, fine.node, fine.nodes) == ("ok", "node-0001", [])
+    assert failed.result == "error"
+
+
+def test_arrays_of_an_entry_are_its_own_and_small() -> None:
+    entry = Journal().write("prioritize", scored(CLUSTER), generation=1)
+
+    arrays = [a for voice in entry.voices for a in (voice.normalised, voice.raw) if a is not None]
+    assert entry.total is not None
+    assert {a.dtype for a in [*arrays, entry.total]} == {np.dtype(np.float32)}
+
+
+def _sent_anew(objects: list[NodeObject]) -> Snapshot:
+    """The nodes of a request that carries them: every text is a new one."""
+    copies = msgspec.json.decode(msgspec.json.encode(objects), type=list[NodeObject])
+    return Snapshot.build(copies, [])
+
+
+def _shared_bytes(journal: Journal) -> int:
+    shared = {id(texts): texts for entry in journal.entries() for texts in entry.shared}
+    return sum(len(texts) * (64 + len(texts[0])) for texts in shared.values() if texts)

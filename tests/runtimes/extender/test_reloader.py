@@ -1,0 +1,233 @@
+"""Whoever reloads goes on, whatever a file or a listener does; what hangs is nobody else's problem."""
+
+import asyncio
+import contextlib
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bayplan.authoring.editions import anew
+from bayplan.config.check import load_checked
+from bayplan.config.flags import Flags, Loaded
+from bayplan.runtimes.extender.reload import Reloader
+
+PATIENCE_SECONDS = 20.0
+LOOK_SECONDS = 0.02
+HANGS = "from gate import reached, opened\nreached.set()\nopened.wait(60)\n"
+COMMITS: dict[str, Any] = {
+    "use": "SharedResource",
+    "args": {"resource": "example.com/gpu", "capacity": "gpus"},
+}
+JUDGES: dict[str, Any] = {"use": "LeastAllocated"}
+
+
+def policy(text: str, *, first: str = "") -> str:
+    return f"{first}import bayplan\n\n@bayplan.filter\ndef says(pod, node):\n    return '{text}'\n"
+
+
+def write(path: Path, text: str) -> None:
+    """No reader sees half of it."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.rename(path)
+
+
+class Watched:
+    """A reloader at work, and all that it told."""
+
+    def __init__(self) -> None:
+        self.adopted: list[Loaded] = []
+        self.results: list[str] = []
+        self.reloader: Reloader
+        self.task: asyncio.Task[None]
+
+    @property
+    def says(self) -> list[Any]:
+        """What the only hook of each generation says of any node."""
+        return [loaded.policies[0].hooks[0].function(None, None) for loaded in self.adopted]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until it is so."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not condition():
+                assert not self.task.done(), "the reloader has ended"
+                await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def watching(
+    files: list[Path], *, config: Path | None = None, load_seconds: float = PATIENCE_SECONDS, **more: Any
+) -> AsyncIterator[Watched]:
+    found = Watched()
+    names, flags = [str(file) for file in files], Flags(config=config)
+    with anew():
+        loaded, problems = load_checked(names, flags)
+    assert problems == []
+    found.reloader = Reloader(
+        names,
+        flags,
+        loaded,
+        adopt=more.get("adopt", found.adopted.append),
+        on_result=more.get("on_result", found.results.append),
+        look_seconds=LOOK_SECONDS,
+        load_seconds=load_seconds,
+    )
+    found.task = asyncio.create_task(found.reloader.run())
+    try:
+        yield found
+    finally:
+        found.task.cancel()
+        await asyncio.gather(found.task, return_exceptions=True)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A module with two events: an import has reached the gate; the gate is open."""
+    gate: Any = ModuleType("gate")
+    gate.reached, gate.opened = threading.Event(), threading.Event()
+    monkeypatch.setitem(sys.modules, "gate", gate)
+    yield gate
+    gate.opened.set()
+
+
+def loaders() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "bayplan-reload"]
+
+
+async def test_an_import_that_hangs_is_given_up_and_what_becomes_of_it_is_thrown_away(
+    tmp_path: Path, gate: Any
+) -> None:
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    async with watching([file], load_seconds=0.2) as found:
+        before = set(sys.modules)
+        write(file, policy("late", first=HANGS))
+        await found.until(lambda: found.results == ["refused"])
+        assert "longer than 0.2 s" in found.reloader.problem
+        assert [thread.daemon for thread in loaders()] == [True]
+
+        hanging = set(sys.modules) - before
+        assert hanging
+        gate.opened.set()
+        await found.until(lambda: not hanging & set(sys.modules))
+        write(file, policy("two"))
+        await found.until(lambda: found.results == ["refused", "ok"])
+
+    assert found.says == ["two"]
+
+
+async def test_while_an_import_hangs_nothing_else_is_loaded_and_afterwards_it_is(
+    tmp_path: Path, gate: Any
+) -> None:
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    async with watching([file], load_seconds=0.2) as found:
+        write(file, policy("late", first=HANGS))
+        await found.until(lambda: found.results == ["refused"])
+
+        write(file, policy("two"))
+        await found.until(lambda: found.results == ["refused", "refused"])
+        assert "still loading the previous change" in found.reloader.problem
+        found.reloader.ask()
+        await found.until(lambda: len(found.results) == 3)
+        assert len(loaders()) == 1
+        assert found.adopted == []
+
+        gate.opened.set()
+        await found.until(lambda: found.results[-1] == "ok")
+        assert found.reloader.problem == ""
+
+    assert found.says == ["two"]
+
+
+async def test_an_import_that_hangs_takes_no_thread_of_others(tmp_path: Path, gate: Any) -> None:
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    before = set(threading.enumerate())
+    async with watching([file], load_seconds=0.2) as found:
+        write(file, policy("late", first=HANGS))
+        await found.until(gate.reached.is_set)
+
+        assert {thread.name for thread in set(threading.enumerate()) - before} == {"bayplan-reload"}
+        await found.until(lambda: bool(found.results))
+
+
+async def test_what_changes_while_it_is_loaded_is_loaded_too(tmp_path: Path, gate: Any) -> None:
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    async with watching([file]) as found:
+        write(file, policy("two", first=HANGS))
+        await found.until(gate.reached.is_set)
+        write(file, policy("three"))
+        gate.opened.set()
+        await found.until(lambda: len(found.adopted) == 2)
+
+    assert found.says == ["two", "three"]
+
+
+async def test_a_listener_that_raises_does_not_end_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    def tell(result: str) -> None:
+        told.append(result)
+        raise RuntimeError("cannot be told")
+
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    async with watching([file], on_result=tell) as found:
+        for number, text in enumerate(("two", "three"), start=1):
+            write(file, policy(text))
+            await found.until(lambda number=number: len(found.adopted) == number)  # type: ignore[misc]
+        await found.until(lambda: told == ["ok", "ok"])
+
+    assert found.says == ["two", "three"]
+    assert "cannot be told" in caplog.text
+
+
+async def test_a_server_that_cannot_take_it_over_keeps_the_old_one_and_no_trace_stays(tmp_path: Path) -> None:
+    def adopt(loaded: Loaded) -> None:
+        raise RuntimeError("no more sockets")
+
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    async with watching([file], adopt=adopt) as found:
+        before = set(sys.modules)
+        write(file, policy("two"))
+        await found.until(lambda: found.results == ["refused"])
+
+        assert found.reloader.problem == "RuntimeError: no more sockets"
+        assert set(sys.modules) == before
+
+
+async def test_a_server_that_was_started_for_binding_may_bind_again(tmp_path: Path) -> None:
+    config = tmp_path / "bayplan.yaml"
+
+    def configure(entry: dict[str, Any]) -> None:
+        head = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\ncluster: {source: in-cluster}\n"
+        write(config, f"{head}policies: [{entry}]\n")
+
+    configure(COMMITS)
+    async with watching([], config=config) as found:
+        for number, entry in enumerate((JUDGES, COMMITS), start=1):
+            configure(entry)
+            await found.until(lambda number=number: len(found.results) == number)  # type: ignore[misc]
+
+        assert (found.results, found.reloader.problem) == (["ok", "ok"], "")
+
+
+async def test_a_server_that_was_not_started_for_binding_may_not(tmp_path: Path) -> None:
+    config = tmp_path / "bayplan.yaml"
+    head = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\ncluster: {source: in-cluster}\n"
+    write(config, f"{head}policies: [{JUDGES}]\n")
+    async with watching([], config=config) as found:
+        write(config, f"{head}policies: [{JUDGES}, {COMMITS}]\n")
+        await found.until(lambda: found.results == ["refused"])
+
+        assert "restart the server to change policies, so that one checks" in found.reloader.problem

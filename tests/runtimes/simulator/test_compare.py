@@ -1,0 +1,138 @@
+"""Two configurations before one recording: what is different, and the page that shows it."""
+
+import math
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from bayplan.config.flags import Flags, load_all
+from bayplan.runtimes.simulator.compare import Comparison, Placement, PodComparison, compare, measure
+from bayplan.runtimes.simulator.report import page
+from bayplan.testing import make_node, make_pod
+from tests.runtimes.simulator.desk import Desk, sent, write_config
+
+PACK = """
+import bayplan
+
+@bayplan.filter
+def room(pod, nodes):
+    return bayplan.Reason("too little CPU").where(nodes["cpu.free"] < pod.cpu_milli)
+
+@bayplan.score(best="low")
+def packed(pod, nodes):
+    return nodes["cpu.free"]
+"""
+SPREAD = PACK.replace('best="low"', 'best="high"')
+NONE = PACK.replace('nodes["cpu.free"] < pod.cpu_milli', 'nodes["cpu.free"] < 5000').replace(
+    "too little", "never enough"
+)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A small dear node, a large cheap one, and three pods that were asked about."""
+    made = Desk(write_config(tmp_path / "pack", policy=PACK), tmp_path / "r.jsonl")
+    made.cache.put_node(make_node("small", cpu=2, zone="a", labels={"price": "3"}).object)
+    made.cache.put_node(make_node("large", cpu=4, zone="b", labels={"price": "1.5"}).object)
+    made.cache.put_pod(make_pod("old", node="small", cpu="1"))
+    for number in range(3):
+        made.ask("filter", sent(make_pod(f"web-{number}", uid=f"w{number}", cpu="500m"), ["small", "large"]))
+    made.recorder.close()
+    return made
+
+
+def compared(desk: Desk, tmp_path: Path, other: str) -> Comparison:
+    config = write_config(tmp_path / "other", policy=other)
+    first, second = desk.loaded.policies, load_all((), Flags(config=config)).policies
+    return compare(desk.file, first, second, names=("pack", "other"), price_label="price")
+
+
+def test_pods_that_would_be_elsewhere_are_named_and_measured(desk: Desk, tmp_path: Path) -> None:
+    found = compared(desk, tmp_path, SPREAD)
+
+    assert [(p.pod, p.change, p.first.node, p.second.node) for p in found.pods] == [
+        (f"default/web-{number}", "elsewhere", "small", "large") for number in range(3)
+    ]
+    one, other = found.measures()
+    assert (one.nodes_used, one.most_on_a_node, one.most_in_a_zone) == (1, 3, 3)
+    assert (one.price_of_nodes, other.price_of_nodes) == (3.0, 1.5)
+    assert (one.cpu_share_max, other.cpu_share_max) == (0.75, 0.125)
+
+
+def test_pods_that_would_be_refused_say_why(desk: Desk, tmp_path: Path) -> None:
+    found = compared(desk, tmp_path, NONE)
+
+    assert found.changes == {"refused": 3}
+    assert found.pods[0].second == Placement("", "2 never enough CPU")
+
+
+def test_the_same_policies_change_nothing(desk: Desk, tmp_path: Path) -> None:
+    found = compared(desk, tmp_path, PACK)
+
+    assert found.changes == {"same": 3}
+    assert found.different == []
+
+
+def test_only_the_last_try_of_a_pod_counts(desk: Desk, tmp_path: Path) -> None:
+    again = Desk(tmp_path / "pack" / "bayplan.yaml", tmp_path / "again.jsonl")
+    pod = make_pod("web", uid="w", cpu="3")
+    again.ask("filter", sent(pod, []))
+    again.cache.put_node(make_node("late").object)
+    again.ask("filter", sent(pod, ["late"]))
+    again.recorder.close()
+
+    found = compared(again, tmp_path, SPREAD)
+
+    assert [(p.pod, p.change, p.first.node) for p in found.pods] == [("default/web", "same", "late")]
+
+
+def test_a_policy_that_fails_refuses_and_is_named(desk: Desk, tmp_path: Path) -> None:
+    found = compared(
+        desk, tmp_path, "import bayplan\n\n@bayplan.filter\ndef f(pod, node):\n    return 1 // 0\n"
+    )
+
+    assert "ZeroDivisionError" in found.pods[0].second.reason
+
+
+def test_nothing_measured_is_nan_and_not_zero() -> None:
+    nothing = measure([])
+
+    assert (nothing.placed, nothing.nodes_used) == (0, 0)
+    assert math.isnan(nothing.cpu_share_mean)
+    assert math.isnan(nothing.price_of_nodes)
+
+
+class _Tags(HTMLParser):
+    """Counts what is opened and not closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_lets_no_name_in_as_markup(desk: Desk, tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    pods = [
+        PodComparison(f"ns/{evil}", "now", Placement(evil, score=1, cpu_share=0.5), Placement("", evil)),
+        PodComparison("ns/other", "now", Placement("a"), Placement("b", cpu_share=1.2)),
+    ]
+    tags = _Tags()
+
+    text = page(Comparison((evil, "b"), pods, [evil]), recording=evil)
+    tags.feed(text)
+    tags.close()
+
+    assert tags.open == []
+    assert "script" not in tags.seen
+    assert {"svg", "rect", "table"} <= tags.seen
+    assert "http" not in text
