@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal controlplane prometheus chromium pictures format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-shadow parity controlplane prometheus chromium pictures format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -33,7 +33,10 @@ e2e: $(READY) controlplane prometheus chromium  ## against a real etcd, kube-api
 	$(BIN)/python -m pytest -m "e2e and not big and not chaos"
 
 chaos: $(READY) controlplane  ## the fault tests, six times over, or CHAOS=n (a quarter of an hour; not part of test)
-	BAYPLAN_CHAOS=$(or $(CHAOS),6) $(BIN)/python -m pytest -m e2e -s tests/e2e/test_fault_*.py tests/e2e/test_shared_resource.py
+	BAYPLAN_CHAOS=$(or $(CHAOS),6) $(BIN)/python -m pytest -m e2e -s tests/e2e/test_fault_*.py tests/e2e/test_shared_resource.py tests/e2e/test_record.py
+
+parity: $(READY) controlplane  ## the default profile against kube-scheduler: 2,000 random cases, or CASES=n SEED=s (minutes; not part of test)
+	$(BIN)/python -m tests.parity --cases $(or $(CASES),2000) --seed $(or $(SEED),1)
 
 big: $(READY) controlplane  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory (minutes; not part of test)
 	$(BIN)/python -m pytest -m big -s
@@ -44,6 +47,9 @@ bench-policies: $(READY)  ## how long each built-in policy takes over 5,000 node
 bench-journal: $(READY)  ## what writing decisions down costs, at 5,000 nodes (seconds; not part of test)
 	$(BIN)/python -m bench.journal
 
+bench-shadow: $(READY)  ## what a candidate beside the policies costs their answers, at 5,000 nodes (a minute; not part of test)
+	$(BIN)/python -m bench.shadow
+
 controlplane: $(READY)  ## build them once (minutes), or say why not
 	@$(BIN)/python -m tests.controlplane.binaries || test -z "$$CI"
 
@@ -53,7 +59,7 @@ prometheus: $(READY)  ## unpack Debian's package once (no root, no service), or 
 chromium: $(READY)  ## install Debian's package once (root and apt), or say why not
 	@$(BIN)/python -m tests.e2e.chromium_binary || test -z "$$CI"
 
-pictures: $(READY) chromium  ## the pictures of the page for the README: runs the demo and photographs it
+pictures: $(READY) chromium  ## the pictures for the README: runs the demo, asks it why, photographs its page
 	$(BIN)/python -m tests.e2e.pictures
 
 format: $(READY)  ## put the code into shape

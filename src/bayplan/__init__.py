@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bayplan.authoring.verdict import Reason as Reason
     from bayplan.authoring.verdict import Score as Score
     from bayplan.authoring.verdict import Verdict as Verdict
+    from bayplan.config.profile import Profile as Profile
     from bayplan.kube.pod import Pod as Pod
     from bayplan.kube.taint import Taint as Taint
     from bayplan.kube.taint import Toleration as Toleration
@@ -50,6 +51,7 @@ _HOMES = {
     "Pod": "bayplan.kube.pod",
     "PodLabel": "bayplan.snapshot.conditions",
     "PolicyError": "bayplan.authoring.hooks",
+    "Profile": "bayplan.config.profile",
     "Reason": "bayplan.authoring.verdict",
     "Score": "bayplan.authoring.verdict",
     "Snapshot": "bayplan.snapshot.cluster",

@@ -10,7 +10,7 @@ from bayplan.authoring.cel.compile import CompileError, compile_expression
 from bayplan.authoring.cel.cost import BYTES_LIMIT, STEPS_LIMIT
 from bayplan.authoring.expression import Expression, from_expressions
 from bayplan.engine.cycle import Question, filter_nodes
-from bayplan.runtimes.extender.workers import Workers
+from bayplan.runtimes.workers import Workers
 from bayplan.testing import make_cluster, make_node, make_pod, run_policy
 from tests.controlplane.waiting import wait_until
 

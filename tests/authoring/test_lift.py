@@ -42,7 +42,15 @@ def verdict(answer: Any, *, per_node: bool, nodes: NodeTable = NODES) -> Verdict
 
 def scores(answer: Any, *, per_node: bool, nodes: NodeTable = NODES) -> Score:
     rule = hook(bayplan.score, answer, per_node=per_node)
-    return lift.scores(rule, {"pod": make_pod(), "nodes": nodes})
+    said = lift.scores(rule, {"pod": make_pod(), "nodes": nodes})
+    # No opinion about any node, said as such.
+    return Score(np.full(len(nodes), np.nan)) if said is None else said
+
+
+def test_a_table_about_which_there_is_no_opinion_is_not_filled_with_none() -> None:
+    assert (
+        lift.scores(hook(bayplan.score, np.nan, per_node=False), {"pod": make_pod(), "nodes": NODES}) is None
+    )
 
 
 def reasons(said: Verdict, nodes: NodeTable = NODES) -> dict[str, str]:

@@ -12,7 +12,10 @@ def test_it_prints_what_a_decision_costs(
 
     journal.main()
 
-    assert "| a filter call |" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "| a filter call |" in said
+    assert "| on disk too, calls with pauses |" in said
+    assert "| on disk too, calls without a pause |" in said
 
 
 def test_writing_down_takes_a_twentieth_of_a_filter_call_at_most() -> None:
@@ -20,3 +23,11 @@ def test_writing_down_takes_a_twentieth_of_a_filter_call_at_most() -> None:
     runs = [journal.part_of_a_filter_call(5000, 40) for _ in range(3)]
 
     assert min(part / call for call, part in runs) <= journal.MAX_PART, runs
+
+
+def test_a_call_hardly_notices_that_it_is_written_to_disk() -> None:
+    runs = [journal.disk_beside_filter_calls(5000, 4, pause_seconds=journal.PAUSE_SECONDS) for _ in range(4)]
+
+    parts = [(each.with_seconds - each.without_seconds) / each.without_seconds for each in runs]
+    assert min(parts) <= journal.MAX_PART, parts
+    assert max(each.line_bytes for each in runs) < 50_000

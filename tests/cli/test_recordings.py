@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -101,6 +102,37 @@ def test_one_configuration_is_compared_with_the_recorded_one(desk: Desk, tmp_pat
     ended = bayplan("compare", desk.file, "-c", tmp_path / "bayplan.yaml", "-o", "json")
 
     assert json.loads(ended.stdout)["changes"] == {"same": 3}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["compare", "-c", "bayplan.yaml", "-c", "other/bayplan.yaml"], id="two are compared"),
+        pytest.param(["compare", "-c", "bayplan.yaml"], id="one is compared with the recorded one"),
+        pytest.param(["replay"], id="the recorded one is replayed, loaded twice"),
+        pytest.param(["replay", "-c", "bayplan.yaml"], id="another one is replayed"),
+    ],
+)
+def test_policies_with_metrics_of_their_own_are_loaded_as_often_as_needed(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    counting = (
+        f"import prometheus_client\n{POLICY}\nSEEN = prometheus_client.Counter('pods_seen', 'How many.')\n"
+    )
+    desk = Desk(write_config(tmp_path, policy=counting), tmp_path / "r.jsonl")
+    write_config(tmp_path / "other", policy=counting)
+    desk.cache.put_node(make_node("node-0", cpu=2).object)
+    for weight in (1, 2):
+        # What differs is told as another configuration, which is loaded by itself.
+        desk.told = msgspec.structs.replace(desk.told, text=f"weight {weight}")
+        desk.ask("filter", sent(make_pod(f"web-{weight}", uid=f"w{weight}"), ["node-0"]))
+    desk.recorder.close()
+
+    # By itself: here, others have imported what keeps such metrics apart.
+    command = [str(Path(sys.executable).parent / "bayplan"), arguments[0], str(desk.file), *arguments[1:]]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_an_incident_becomes_a_test(desk: Desk, tmp_path: Path) -> None:

@@ -110,7 +110,10 @@ def test_what_failed_is_told(capfdbinary: Any) -> None:
         WAITS,
         hooks=[broken, void],
         bind_error="node c: too dear, just now",
-        left_out=[LeftOut("keep", "victim is protected", 2, ["a", "b"])],
+        left_out=[
+            LeftOut("keep", "victim is protected", 2, ["a", "b"]),
+            LeftOut("candidate", "victim is dear", 1, ["c"], shadow=True),
+        ],
     )
 
     text = " ".join(printed(why, capfdbinary).split())
@@ -119,6 +122,7 @@ def test_what_failed_is_told(capfdbinary: Any) -> None:
     assert "cost.cheap is a soft rule that would have left no node: it did not count" in text
     assert "bind: node c: too dear, just now" in text
     assert "Kept out of preemption 2 victim is protected: keep: a, b" in text
+    assert "Shadow policies would have kept out of preemption 1 victim is dear: candidate: c" in text
 
 
 def test_who_else_was_asked_is_named(capfdbinary: Any) -> None:
@@ -168,6 +172,11 @@ def test_a_terminal_is_not_given_orders(capfdbinary: Any) -> None:
         ),
         pytest.param(changed(PASSED, chosen="", never_offered=None), "without a cluster", id="no cluster"),
         pytest.param(changed(PASSED, chosen="", bind_error="x"), "refused at bind", id="refused at bind"),
+        pytest.param(
+            changed(PASSED, chosen="", pods_seen=False),
+            "Where the pod went is not in the journal",
+            id="on disk",
+        ),
         pytest.param(changed(WAITS, error="broken"), "There was no answer", id="an error"),
         pytest.param(changed(PASSED, decision=0), "Bayplan's scores alone would choose c. ", id="a manifest"),
         pytest.param(changed(WAITS, decision=0), "the pod would wait", id="a manifest without a place"),
@@ -223,6 +232,10 @@ def test_sources_that_do_not_answer_are_told(capfdbinary: Any) -> None:
         ),
         pytest.param(["-f", "x", "--server", "http://x"], "--server asks a server, and -f", id="both"),
         pytest.param(["a", "--from-cluster", "--server", "http://x"], "does not go with", id="two ways"),
+        pytest.param(
+            ["a", "--journal", "x", "--server", "http://x"], "asks nobody", id="a journal and a server"
+        ),
+        pytest.param(["-f", "x", "--journal", "j"], "--journal asks a server, and -f", id="a journal and -f"),
         pytest.param(["a", "--weight", "0"], "0 is not in the range", id="a weight of nothing"),
     ],
 )

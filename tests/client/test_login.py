@@ -1,8 +1,10 @@
 """Logging in through a program: run when needed, kept until it expires, explained when it fails."""
 
+import asyncio
 import base64
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from bayplan.client.errors import ApiError, ConnectError
 from tests.client.serving import Script, client_of, serving
 from tests.client.serving import write_kubeconfig as serving_kubeconfig
 from tests.controlplane.certs import make_ca
+from tests.controlplane.waiting import wait_until
 
 
 def write_kubeconfig(
@@ -152,6 +155,54 @@ def test_a_late_refusal_does_not_throw_away_what_was_fetched_meanwhile(tmp_path:
     assert runs(tmp_path) == 2
 
 
+async def test_many_requests_at_once_run_the_program_once_on_a_thread_of_its_own(tmp_path: Path) -> None:
+    api = Script()
+    async with serving(api.handle) as server:
+        # It goes on when the test says so, and the pool that others wait for has one thread alone.
+        script = f"while ! test -e {tmp_path}/go; do sleep 0.01; done\n" + credential("secret")
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        async with client_of(write_kubeconfig(tmp_path, script, cluster={"server": server})) as client:
+            asking = [asyncio.create_task(client.node("n1")) for _ in range(20)]
+            await asyncio.to_thread(wait_until, (tmp_path / "runs").exists, 10, what="the program")
+
+            (tmp_path / "go").touch()
+            await asyncio.gather(*asking)
+
+    assert runs(tmp_path) == 1
+    assert {request.headers["Authorization"] for request in api.asked} == {"Bearer secret"}
+    assert len(api.asked) == 20
+
+
+async def test_one_who_gives_up_waiting_leaves_the_program_to_the_others(tmp_path: Path) -> None:
+    api = Script()
+    async with serving(api.handle) as server:
+        script = f"while ! test -e {tmp_path}/go; do sleep 0.01; done\n" + credential("secret")
+        async with client_of(write_kubeconfig(tmp_path, script, cluster={"server": server})) as client:
+            hasty, patient = (asyncio.create_task(client.node("n1")) for _ in range(2))
+            await asyncio.to_thread(wait_until, (tmp_path / "runs").exists, 10, what="the program")
+
+            hasty.cancel()
+            (tmp_path / "go").touch()
+            await patient
+
+    assert hasty.cancelled()
+    assert runs(tmp_path) == 1
+
+
+async def test_a_program_that_fails_fails_everybody_who_waits_and_is_run_again_later(tmp_path: Path) -> None:
+    api = Script()
+    async with serving(api.handle) as server:
+        script = f"test -e {tmp_path}/go || exit 4\n" + credential("secret")
+        async with client_of(write_kubeconfig(tmp_path, script, cluster={"server": server})) as client:
+            found = await asyncio.gather(*(client.node("n1") for _ in range(5)), return_exceptions=True)
+            assert [type(each) for each in found] == [ConnectError] * 5
+
+            (tmp_path / "go").touch()
+            await client.node("n1")
+
+    assert len(api.asked) == 1
+
+
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_program_that_asks_for_it_is_told_of_the_cluster(tmp_path: Path, version: str, asked: bool) -> None:
@@ -183,6 +234,25 @@ def test_a_program_that_asks_for_it_is_told_of_the_cluster(tmp_path: Path, versi
         "kind": "ExecCredential",
         "spec": {"interactive": False, **({"cluster": described} if asked else {})},
     }
+
+
+def test_a_program_is_told_of_the_authority_as_it_is_now(tmp_path: Path) -> None:
+    for name in ("cluster-ca", "next-ca"):
+        make_ca(name, tmp_path)
+    script = f'printf "%s" "$KUBERNETES_EXEC_INFO" > {tmp_path}/info\n'
+    script += credential("secret", expires_in=timedelta(seconds=-10))
+    cluster = {"server": "https://x", "certificate-authority": "cluster-ca.crt"}
+    connection = from_kubeconfig(write_kubeconfig(tmp_path, script, cluster=cluster, provideClusterInfo=True))
+    connection.access()
+
+    (tmp_path / "next-ca.crt").replace(tmp_path / "cluster-ca.crt")
+    connection.access()
+
+    described = json.loads((tmp_path / "info").read_text())["spec"]["cluster"]
+    assert described["certificate-authority-data"] == data(tmp_path / "cluster-ca.crt")
+    (tmp_path / "cluster-ca.crt").unlink()
+    with pytest.raises(ConnectError, match=r"cluster-ca\.crt: No such file"):
+        connection.access()
 
 
 def test_a_cluster_that_is_not_verified_is_described_as_such(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from bayplan.config.flags import Flags, load_all
 from bayplan.config.load import ConfigError
+from bayplan.recording.journal_file import JournalFileOptions
 from bayplan.runtimes.extender.options import address, options_from
 from bayplan.snapshot.files import SnapshotError
 from tests.runtimes.extender.obedient import write_config
@@ -36,6 +37,43 @@ def test_flags_that_are_not_given_leave_the_file_alone(tmp_path: Path) -> None:
     extender = loaded(tmp_path, path="/q", observe=True).config.extender
 
     assert (extender.path, extender.observe) == ("/q", True)
+
+
+def journal_of(folder: Path, text: str, **flags: Any) -> Any:
+    config = write_config(folder)
+    config.write_text(config.read_text() + text)
+    return load_all([], Flags(config=config, **flags))
+
+
+def test_a_journal_file_on_the_command_line_is_rotated_as_the_file_says(tmp_path: Path) -> None:
+    text = "journal: {file: {path: ours.jsonl, maxBytes: 1000, keep: 2}}\n"
+
+    found = journal_of(tmp_path, text, journal_file=tmp_path / "mine").config.journal.file
+
+    assert (found.path, found.max_bytes, found.keep) == (str(tmp_path / "mine"), 1000, 2)
+
+
+def test_a_journal_is_written_to_disk_where_somebody_says_so(tmp_path: Path) -> None:
+    beside = options_from(journal_of(tmp_path, "journal: {file: {path: j}}\n"), version="").journal_file
+    flagged = options_from(journal_of(tmp_path, "", journal_file=tmp_path / "k"), version="").journal_file
+
+    assert beside == JournalFileOptions(tmp_path / "j", 100 * 2**20, 5)
+    assert flagged == JournalFileOptions(tmp_path / "k", 100 * 2**20, 5)
+    assert options_from(journal_of(tmp_path, ""), version="").journal_file is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("{file: {keep: 5}}", "`path` is missing", id="no path"),
+        pytest.param("{file: {path: j, keeps: 5}}", "keeps: unknown key; did you mean", id="a typo"),
+        pytest.param("{file: {path: j, keep: -1}}", "journal.file.keep: want", id="less than none"),
+        pytest.param("{file: j}", "journal.file: want a mapping", id="a path alone"),
+    ],
+)
+def test_a_journal_file_that_is_not_understood_is_an_error(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        journal_of(tmp_path, f"journal: {text}\n")
 
 
 def test_a_ca_on_the_command_line_keeps_others_out(tmp_path: Path) -> None:

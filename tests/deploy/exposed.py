@@ -17,7 +17,9 @@ def samples() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     metrics = Metrics(version="0")
     own = {
-        kind._name: set(kind._labelnames) for kind in vars(metrics).values() if hasattr(kind, "_labelnames")
+        kind._name: set(kind._labelnames)
+        for kind in (*vars(metrics).values(), *vars(metrics.shadow).values())
+        if hasattr(kind, "_labelnames")
     }
     own["bayplan_info"] = {"version", "python"}
     for family in metrics.registry.collect():

@@ -80,6 +80,11 @@ FIRES = [
     ),
     ("BayplanPolicyStuck", {f'bayplan_policy_healthy{{policy="p",{TARGET}}}': "0x30"}, 6),
     (
+        "BayplanShadowFailing",
+        {f'bayplan_shadow_decisions_total{{verb="filter",result="failed",{TARGET}}}': "0+1x40"},
+        12,
+    ),
+    (
         "BayplanViewTooOld",
         {
             f"bayplan_view_age_seconds{{{TARGET}}}": "40x30",
@@ -115,6 +120,11 @@ FIRES = [
             f'bayplan_source_max_age_seconds{{source="p95",{TARGET}}}': "300x30",
         },
         2,
+    ),
+    (
+        "BayplanJournalDropsDecisions",
+        {f'bayplan_journal_lines_total{{result="dropped",{TARGET}}}': "0+1x40"},
+        12,
     ),
     ("BayplanReloadRefused", {f"bayplan_last_reload_successful{{{TARGET}}}": "0x30"}, 2),
     (
@@ -172,6 +182,11 @@ QUIET = [
         id="it failed once, long ago",
     ),
     pytest.param(
+        "BayplanShadowFailing",
+        {f'bayplan_shadow_decisions_total{{verb="filter",result="refuses_more",{TARGET}}}': "0+1x40"},
+        id="it only disagrees",
+    ),
+    pytest.param(
         "BayplanViewTooOld",
         {
             f"bayplan_view_age_seconds{{{TARGET}}}": "9999x30",
@@ -200,6 +215,14 @@ QUIET = [
             f'bayplan_writer{{lease="kube-system/two",{OTHER}}}': "1x30",
         },
         id="two Leases",
+    ),
+    pytest.param(
+        "BayplanJournalDropsDecisions",
+        {
+            f'bayplan_journal_lines_total{{result="written",{TARGET}}}': "0+100x40",
+            f'bayplan_journal_lines_total{{result="dropped",{TARGET}}}': "7x40",
+        },
+        id="some were dropped long ago",
     ),
     pytest.param(
         "BayplanCertificateExpiresSoon",

@@ -103,6 +103,7 @@ def check_kept(setting: Setting, first: Json, second: Json) -> int:
         nonlocal looks
         looks += 1
         assert free_for(bayplan, second, ["n0", "n1"]) == ["n1"]
+        assert free_for(bayplan, first, ["n0", "n1"]) == ["n0"], "its own slice is not in its way"
         assert NO_SLICE in bind(bayplan, second, "n0")
         assert "may yet be bound to n0" in bind(bayplan, first, "n1")
         assert setting.unsettled() == 1

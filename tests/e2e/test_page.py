@@ -236,6 +236,7 @@ def test_every_page_fits_the_screen_and_can_be_read(
             ("one", "/decisions/1"),
             ("scores", "/decisions/2"),
             ("map", "/cluster"),
+            ("shadow", "/shadow"),
             ("state", "/state"),
         ):
             seen.page.goto(server.address + path)

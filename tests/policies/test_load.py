@@ -7,8 +7,9 @@ import pytest
 
 from bayplan import PolicyError
 from bayplan.policies.load import Load, LoadArgs
+from bayplan.snapshot.bynode import by_field
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.sources import Reading, Readings, Source, by_field
+from bayplan.snapshot.sources import Reading, Readings, Source
 from bayplan.testing import make_cluster, make_node, make_pod, run_policy
 from bayplan.testing.run import Result
 

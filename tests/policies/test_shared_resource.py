@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.policies.shared_resource import SharedResource
+from bayplan.policies.shared_resource import SharedResource, SharedResourceArgs, _Ask
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import NodeAnnotation
 from bayplan.snapshot.units import ALLOCATION, Units, device_sizes, taken
@@ -210,3 +211,20 @@ def test_no_device_is_ever_given_out_beyond_its_size(
         free = [size - u for size, u in zip(sizes, used, strict=True)]
         assert min(free) >= 0
         assert cluster.nodes[UNITS].tolist() == [free]
+
+
+@given(
+    sizes=st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=4), min_size=1, max_size=5),
+    needs=st.lists(st.integers(1, 40), min_size=1, max_size=3),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_score_is_what_the_device_that_the_pod_would_get_has_left(
+    sizes: list[list[int]], needs: list[int]
+) -> None:
+    policy = SharedResource(SharedResourceArgs(**ARGS))
+    ask = _Ask(tuple((UNITS, need) for need in needs), 1)
+    free = [np.array([size + [-1] * (4 - len(size)) for size in sizes])] * len(needs)
+
+    _, left = policy._choose(free, ask)
+
+    np.testing.assert_array_equal(policy._left(free, ask), left[:, 0])

@@ -75,6 +75,26 @@ def test_count(where: PodCondition, counts: list[int]) -> None:
     assert CLUSTER.nodes.count(where).tolist() == counts
 
 
+def test_what_was_asked_before_does_not_change_what_is_counted_next() -> None:
+    nodes = CLUSTER.nodes
+
+    assert nodes.count(APP == "db").tolist() == [2, 0, 1, 0]
+    assert nodes.sum("cpu", APP == "db").tolist() == [1500, 0, 2000, 0]
+    assert nodes.sum("cpu", APP == "web").tolist() == [0, 250, 0, 0]
+    assert nodes.count(APP == "db").tolist() == [2, 0, 1, 0]
+
+
+def test_pods_weigh_what_their_kind_does_also_less_than_nothing() -> None:
+    tally = CLUSTER.nodes.tally
+    kinds, count = tally.kinds
+    weights = np.where(kinds.label("app", count) == "db", 7, -1)
+    every, dbs = CLUSTER.nodes.count(), CLUSTER.nodes.count(APP == "db")
+
+    assert tally.weigh(weights, 4).tolist() == (8 * dbs - every).tolist()
+    assert tally.weigh(weights > 0, 4).tolist() == dbs.tolist()
+    assert tally.weigh(weights > 0, 1).tolist() == dbs[:1].tolist()
+
+
 def test_a_domain_is_counted_as_a_whole_and_a_node_outside_of_any_gets_minus_one() -> None:
     assert CLUSTER.nodes.count(APP == "db", by=RACK).tolist() == [2, 2, 1, -1]
 

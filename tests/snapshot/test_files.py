@@ -59,7 +59,7 @@ def load(folder: Path, content: str | bytes) -> Snapshot:
             id="a NodeList and a PodList",
         ),
         pytest.param(
-            json.dumps({"kind": "List", "items": [NODE, POD, {"kind": "Service", "spec": 1}]}),
+            json.dumps({"kind": "List", "items": [NODE, POD, {"kind": "ConfigMap", "spec": 1}]}),
             id="other objects are passed over",
         ),
         pytest.param(
@@ -103,7 +103,7 @@ def test_nodes_alone_are_a_cluster_without_pods_on_it(tmp_path: Path, content: s
             '{"kind":1}', r"cluster.file: Expected `str`, got `int` - at `\$.kind`", id="a strange kind"
         ),
         pytest.param(
-            '{"kind":"List","items":[{"kind":"Service"},{"kind":"Node","metadata":{"name":3}}]}',
+            '{"kind":"List","items":[{"kind":"ConfigMap"},{"kind":"Node","metadata":{"name":3}}]}',
             r"cluster.file items\[1\]: Expected `str \| null`, got `int` - at `\$.metadata.name`",
             id="a broken item",
         ),

@@ -6,8 +6,9 @@ import pytest
 
 from bayplan import Source
 from bayplan.kube.node import NodeObject
+from bayplan.snapshot.bynode import by_field
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.sources import Reading, Readings, SourceMissing, by_field
+from bayplan.snapshot.sources import Reading, Readings, SourceMissing
 from bayplan.state.cache import Cache
 from bayplan.testing import make_cluster, make_node, make_pod
 

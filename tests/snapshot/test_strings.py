@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.snapshot import strings
 from bayplan.snapshot.strings import Strings
 
 RACKS = Strings.intern(["r1", None, "r2", "r1"])
@@ -75,3 +76,32 @@ def test_two_columns_are_compared_row_by_row(left: list[str | None], data: st.Da
     same = Strings.intern(left) == Strings.intern(right)
 
     assert same.tolist() == [a is not None and a == b for a, b in zip(left, right, strict=True)]
+
+
+@given(TEXTS, st.lists(st.sampled_from(["", "a", "z"])))
+def test_isin_and_find_are_what_a_loop_would_find(texts: list[str | None], wanted: list[str]) -> None:
+    column = Strings.intern(texts)
+
+    assert column.isin(wanted).tolist() == [text in wanted for text in texts]
+    assert [code != -1 and column.values[code] for code in column.find(wanted).tolist()] == [
+        text in texts and text for text in wanted
+    ]
+
+
+def test_other_rows_of_known_texts_share_what_is_known_about_them() -> None:
+    column = Strings.intern(["r1", "r2"])
+
+    assert column.patched(np.array([0]), ["r2"]).values is column.values
+    assert column.take(np.array([1])).values is column.values
+
+
+def test_texts_that_nobody_has_any_more_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strings, "_SPARE", 0)
+    column = Strings.intern(["n0", None, "stays"])
+
+    for number in range(1, 100):
+        column = column.patched(np.array([0]), [f"n{number}"])
+        assert [column[row] for row in range(3)] == [f"n{number}", None, "stays"]
+        assert (column == "stays").tolist() == [False, False, True]
+
+    assert len(column.values) <= 7

@@ -162,7 +162,9 @@ async def test_an_unknown_outcome_is_rolled_forward_to_the_same_node() -> None:
     assert "unknown" in await bind(ledger, pod, "a")
     assert counts(cache) == [1, 0], "nobody else gets the place meanwhile"
     assert "may yet be bound to a" in await bind(ledger, pod, "b")
+    assert cache.snapshot().unsettled == {pod.uid: "a"}
     await until(lambda: ledger.unsettled_count == 0)
+    assert cache.snapshot().unsettled == {}
 
     assert api.bound == {pod.uid: "a"}
     assert set(api.posts) == {"a"}

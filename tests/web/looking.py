@@ -1,12 +1,13 @@
 """The page behind a real socket, in the test's own event loop."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import numpy as np
 
 import bayplan
 from bayplan.engine.journal import Journal
@@ -17,7 +18,9 @@ from bayplan.web.app import PageApp
 from bayplan.web.sight import Sight
 from bayplan.wire.scale import to_wire
 from tests.web.decided import POLICIES, PRICE
+from tests.web.shadowed import busy
 
+ToWire = Callable[[np.ndarray], list[int]]
 SECRET = bayplan.NodeAnnotation("example.com/secret")
 FACTS: dict[str, dict[str, Any]] = {
     "policies": {"generation": 7, "names": ["capacity"], "observe": False, "reloadProblem": ""},
@@ -46,7 +49,7 @@ class Looking:
             return response.status, await response.text(), response.headers
 
 
-def sight_of(journal: Journal, cluster: Snapshot | None) -> Sight:
+def sight_of(journal: Journal, cluster: Snapshot | None, to_wire: ToWire = to_wire) -> Sight:
     """What a server would show of these."""
     return Sight(
         journal=journal,
@@ -56,15 +59,20 @@ def sight_of(journal: Journal, cluster: Snapshot | None) -> Sight:
         version="1.2.3",
         columns=lambda: [PRICE, SECRET],
         policies=lambda: [policy.name for policy in POLICIES],
+        shadow=busy,
     )
 
 
 @contextlib.asynccontextmanager
 async def looking(
-    journal: Journal, cluster: Snapshot | None = None, *, token_file: Path | None = None
+    journal: Journal,
+    cluster: Snapshot | None = None,
+    *,
+    token_file: Path | None = None,
+    to_wire: ToWire = to_wire,
 ) -> AsyncIterator[Looking]:
     """The page while the block runs."""
-    app = PageApp(sight_of(journal, cluster), token_file=token_file)
+    app = PageApp(sight_of(journal, cluster, to_wire), token_file=token_file)
     listener = Listener(app.handle, ("127.0.0.1", 0), limits=Limits(), flag="--page-listen")
     await listener.listen(None)
     try:

@@ -1,15 +1,19 @@
 """Who may look, what JSON they get, and what hostile callers get."""
 
+import asyncio
 import base64
+import threading
 import time
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from bayplan.engine.entry import PodRef
 from bayplan.engine.journal import Journal
 from bayplan.testing import make_pod
+from bayplan.wire.scale import to_wire
 from tests.web.decided import cluster_of, filtered, scored, written
 from tests.web.looking import looking
 
@@ -164,6 +168,29 @@ async def test_a_token_that_is_not_there_lets_nobody_in(text: str | None, tmp_pa
 async def test_without_a_token_a_foreign_name_does_not_open_the_page(host: str, status: int) -> None:
     async with looking(Journal()) as page:
         assert (await page.get("/api/decisions", headers={"Host": host}))[0] == status
+
+
+async def test_a_why_that_takes_long_keeps_nobody_else_waiting() -> None:
+    journal = Journal()
+    written(journal, CLUSTER)
+    started, may_end = threading.Event(), threading.Event()
+
+    def slow(scores: np.ndarray) -> list[int]:
+        started.set()
+        assert may_end.wait(30)
+        return to_wire(scores)
+
+    async with looking(journal, CLUSTER, to_wire=slow) as page:
+        why = asyncio.create_task(page.get("/api/why/shop/web-1"))
+        assert await asyncio.to_thread(started.wait, 10)
+        # As kube-scheduler's calls are: answered by the event loop.
+        status, _, _ = await asyncio.wait_for(page.get("/api/state"), 10)
+        assert status == 200
+        assert not why.done()
+        may_end.set()
+        status, text, _ = await why
+        assert status == 200
+        assert msgspec.json.decode(text)["offered"] == 12
 
 
 async def test_five_thousand_nodes_in_full_take_well_under_a_tenth_of_a_second() -> None:

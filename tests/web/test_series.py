@@ -1,5 +1,7 @@
 """What happened over time: counted in steps, bounded, drawn as plots."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,32 @@ def test_decisions_are_counted_by_result_and_refusals_by_policy() -> None:
     assert moments[1000].refused == {"capacity": 3, "placement": 3}
     assert moments[1005].results == {"ok": 1}
     assert moments[995].results == {}
+
+
+def test_whoever_decides_does_not_count() -> None:
+    done: list[Callable[[], None]] = []
+    series = Series(later=done.append)
+
+    for _ in range(64):
+        series.add(noted(1000.0))
+
+    assert [moment.results for moment in series._moments] == []
+    assert len(done) == 2
+    done[0]()
+    assert [moment.results for moment in series._moments] == [{"ok": 64}]
+    done[1]()
+    series.add(noted(1000.0))
+    assert series.moments(1000)[-1].results == {"ok": 65}
+
+
+def test_entries_do_not_pile_up_where_nobody_has_time_to_count() -> None:
+    series = Series(later=lambda _: None)
+
+    for _ in range(1500):
+        series.add(noted(1000.0))
+
+    assert len(series._waiting) == 1000
+    assert series.moments(1000)[-1].results == {"ok": 1500}
 
 
 @pytest.mark.parametrize("seconds", [0.00002, 0.0014, 0.3, 4.5])
@@ -63,6 +91,7 @@ def test_a_step_has_room_for_a_bounded_number_of_policies() -> None:
     series._moments.append(moment)
 
     series.add(Journal(clock=lambda: 1000.0).write("filter", filtered(CLUSTER), generation=1))
+    series.count()
 
     assert moment.refused["other policies"] == 6
     assert len(moment.refused) == 21

@@ -42,7 +42,7 @@ def test_the_bind_of_a_pod_that_had_the_name_before_is_not_taken_for_its_own(
     journal.note("bind", PodRef.of(GONE), generation=1, node="a")
     asked(journal, HERE)
 
-    why = sight(journal, cluster).why("default/db-0")
+    why = sight(journal, cluster).why("default/db-0", cluster)
 
     assert why is not None
     assert (why.uid, why.chosen) == ("here", chosen)
@@ -53,7 +53,7 @@ def test_where_nobody_watches_pods_a_bind_of_ours_says_where_it_is() -> None:
     asked(journal, HERE)
     journal.note("bind", PodRef.of(HERE), generation=1, node="a")
 
-    why = sight(journal, None).why("default/db-0")
+    why = sight(journal, None).why("default/db-0", None)
 
     assert why is not None
     assert why.chosen == "a"

@@ -77,7 +77,7 @@ class _Filter:
     parameters = ("pod", "nodes")
 
     def __call__(self, pod: Pod, nodes: NodeTable) -> Verdict:
-        passed = np.array(self.evaluator.over(pod, nodes), dtype=np.bool_)
+        passed = self.evaluator.over(pod, nodes).astype(np.bool_)
         return self.reason.where(~passed)
 
 
@@ -89,7 +89,7 @@ class _Score:
     parameters = ("pod", "nodes")
 
     def __call__(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
-        return np.array(self.evaluator.over(pod, nodes), dtype=np.float64)
+        return self.evaluator.over(pod, nodes).astype(np.float64)
 
 
 @dataclass(frozen=True)

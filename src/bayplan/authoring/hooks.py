@@ -50,6 +50,7 @@ class HookSpec:
     best: Literal["high", "low"] = "high"
     weight: float = 1.0
     recheck: bool = False
+    first: bool = False
 
     @property
     def per_node(self) -> bool:
@@ -60,8 +61,10 @@ class HookSpec:
 @overload
 def filter(function: F, /) -> F: ...
 @overload
-def filter(*, recheck: bool = False) -> Callable[[F], F]: ...
-def filter(function: F | None = None, /, *, recheck: bool = False) -> F | Callable[[F], F]:
+def filter(*, recheck: bool = False, first: bool = False) -> Callable[[F], F]: ...
+def filter(
+    function: F | None = None, /, *, recheck: bool = False, first: bool = False
+) -> F | Callable[[F], F]:
     """A hard rule. ``None`` or ``True`` passes; a text or a `Reason` refuses.
 
     With ``nodes`` it answers for all of them: a `Verdict`, a bool array (true passes), or a dict
@@ -69,8 +72,11 @@ def filter(function: F | None = None, /, *, recheck: bool = False) -> F | Callab
 
     With ``recheck`` it is run once more at bind, on the chosen node, with every pod that is being bound
     in sight: a rule about other pods holds only so.
+
+    One that is ``first`` speaks before those that are not, of all policies: what it refuses is told in its
+    words, as that the pod's claim does not exist.
     """
-    return _decorate(function, "filter", recheck=recheck)
+    return _decorate(function, "filter", recheck=recheck, first=first)
 
 
 @overload

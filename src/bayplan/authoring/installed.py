@@ -19,9 +19,15 @@ def built_ins() -> dict[str, str]:
     return names
 
 
+def profile_policies() -> dict[str, str]:
+    """Module of each policy of kube-scheduler's default profile, by its name there and in its order."""
+    names: dict[str, str] = importlib.import_module("bayplan.policies.default_profile").DEFAULT_PROFILE
+    return names
+
+
 def known_names() -> set[str]:
-    """Every name that a configuration may use: built-ins and entry points."""
-    return {*built_ins(), *entry_points(group=GROUP).names}
+    """Every name that a configuration may use: built-ins, those of the default profile, entry points."""
+    return {*built_ins(), *profile_policies(), *entry_points(group=GROUP).names}
 
 
 def find_named(name: str) -> str | None:
@@ -31,7 +37,7 @@ def find_named(name: str) -> str | None:
     """
     offers = list(entry_points(group=GROUP, name=name))
     targets = {f"{offer.module}:{offer.attr}" if offer.attr else offer.module for offer in offers}
-    ours = built_ins().get(name)
+    ours = built_ins().get(name) or profile_policies().get(name)
     if ours is not None:
         if offers:
             raise PolicyError(

@@ -35,13 +35,15 @@ def verdict(hook: Hook, available: dict[str, Any]) -> Verdict:
     return _verdict_of_table(hook, hook.call(available), nodes)
 
 
-def scores(hook: Hook, available: dict[str, Any]) -> Score:
-    """What a ``score`` hook says: finite floats, NaN for no opinion."""
+def scores(hook: Hook, available: dict[str, Any]) -> Score | None:
+    """What a ``score`` hook says: finite floats, NaN for no opinion; ``None`` where it has none at all."""
     nodes: NodeTable = available["nodes"]
     if hook.spec.per_node:
         values = [_number(hook, result, node.name) for node, result in _each(hook, nodes, available)]
         return Score(np.array(values, dtype=np.float64))
     result = hook.call(available)
+    if isinstance(result, float) and np.isnan(result):
+        return None
     if isinstance(result, Score):
         return result.over(_numbers(hook, result.scores, nodes))
     return Score(_numbers(hook, _by_row(hook, result, nodes), nodes))
@@ -118,6 +120,8 @@ def _reason(hook: Hook, result: Any, node: str) -> Reason | None:
 
 def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
     count = len(nodes)
+    if result is None:
+        return Verdict(np.zeros(count, dtype=np.int16), ())
     if isinstance(result, Verdict):
         codes = result.codes
         if codes.ndim == 0:

@@ -28,6 +28,10 @@ class Reason:
     """Whether removing pods from the node could help."""
     helped_by: frozenset[str] = field(default=frozenset(), kw_only=True)
     """What could change the verdict: ``pods``, ``nodes``, ``source:NAME``."""
+    also: tuple[str, ...] = field(default=(), kw_only=True)
+    """Further texts that are counted for the same node: too little CPU, and too little memory."""
+    of_pod: bool = field(default=False, kw_only=True)
+    """It is about the pod, whatever the node: it is told once, and not counted."""
 
     def __post_init__(self) -> None:
         # Half a surrogate pair is text to Python and none to JSON.
@@ -80,9 +84,12 @@ class Verdict:
         return np.not_equal(self.codes, PASS)
 
     def __or__(self, other: "Verdict") -> "Verdict":
-        # Where both refuse, the first one said is the one shown.
-        shifted = np.where(other.codes != PASS, other.codes + len(self.reasons), PASS)
-        codes = np.where(self.codes != PASS, self.codes, shifted).astype(np.int16)
+        codes = self.codes
+        # The usual case: the other one lets all of them pass.
+        if other.codes.any() or other.codes.shape != codes.shape:
+            # Where both refuse, the first one said is the one shown.
+            shifted = np.where(other.codes != PASS, other.codes + len(self.reasons), PASS)
+            codes = np.where(codes != PASS, codes, shifted).astype(np.int16)
         return Verdict(codes, self.reasons + other.reasons, self.values + other.values)
 
     def spread(self, rows: NDArray[np.intp], count: int) -> "Verdict":

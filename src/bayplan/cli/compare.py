@@ -31,6 +31,8 @@ def command(file: Path, configs: tuple[Path, ...], price_label: str, html: Path 
     how the pods are spread, and how full their nodes are. Each pod is judged in the cluster as it was
     recorded.
     """
+    # Imported for what it does: metrics that policies register are kept apart, load by load.
+    import bayplan.ops.own  # noqa: F401
     from bayplan.authoring.editions import anew
     from bayplan.cli.failing import explained
     from bayplan.cli.recordings import show_comparison

@@ -26,6 +26,7 @@ Examples:
   bayplan serve policy.py                                 full nodes, no cluster needed
   bayplan serve policy.py --kubeconfig ~/.kube/config     names only
   bayplan serve --config bayplan.yaml --observe           change nothing, log what would be said
+  bayplan serve --config live.yaml --shadow next.yaml     compare before it counts
 """
 
 
@@ -39,6 +40,18 @@ Examples:
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Record every decision, for `bayplan replay`; FILE.gz is compressed.",
+)
+@click.option(
+    "--shadow",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Have a candidate, FILE.yaml or FILE.py, judge beside these, and count where it disagrees.",
+)
+@click.option(
+    "--journal-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write decisions down, for `bayplan why --journal` when the server is gone.",
 )
 @click.option("--path", metavar="PATH", help="What the verbs are under: the path of urlPrefix.  [/]")
 @cluster_options

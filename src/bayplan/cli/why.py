@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _SERVER = "http://127.0.0.1:8890"
 _SELECTOR = "app.kubernetes.io/name=bayplan"
 _PORT = 8890
-_ASKING = ("server", "from_cluster", "selector", "port", "token_file")
+_ASKING = ("server", "from_cluster", "selector", "port", "token_file", "journal")
 _EVALUATING = ("config", "snapshot")
 _EPILOG = """\b
 Examples:
@@ -21,6 +21,7 @@ Examples:
   bayplan why web-1 -n shop --server http://10.0.0.1:8890 \\
                             --server http://10.0.0.2:8890
   bayplan why web-1 --from-cluster         ask all Bayplan pods of the cluster
+  bayplan why web-1 --journal journal.jsonl  the server is gone, its journal is not
   bayplan why -f pod.yaml --config bayplan.yaml --snapshot cluster.json
   bayplan why -f web.yaml policy.py --kubeconfig ~/.kube/config
 
@@ -40,6 +41,13 @@ listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
 )
 @click.option(
     "--from-cluster", is_flag=True, default=None, help="Ask all Bayplan pods that run in the cluster."
+)
+@click.option(
+    "--journal",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Read what `serve --journal-file` wrote, and ask nobody; may be given often.",
 )
 @click.option("--selector", metavar="LABELS", help=f"Which pods those are.  [{_SELECTOR}]")
 @click.option(
@@ -61,7 +69,8 @@ listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
 def command(words: tuple[str, ...], manifest: str | None, output: str, **options: Any) -> None:
     """Say why a pod is where it is, or is nowhere: who refused which nodes, and who preferred which.
 
-    A running server is asked; of several, the newest answer counts. With -f a manifest is tried on the nodes
+    A running server is asked; of several, the newest answer counts. With --journal the files are read that a
+    server wrote, which need not run any more. With -f a manifest is tried on the nodes
     of a cluster or of a snapshot instead, and nothing is created: all nodes are offered to the policies.
 
     Exits 0 with an explanation, 1 without one, and 1 where a manifest's pod would find no node.
@@ -82,9 +91,12 @@ def command(words: tuple[str, ...], manifest: str | None, output: str, **options
 def _ask(words: tuple[str, ...], *, weight: int, token_file: Path | None, **options: Any) -> "Reply":
     from bayplan.config.flags import Flags
     from bayplan.runtimes.extender.ask_cluster import ask_cluster
+    from bayplan.runtimes.extender.ask_files import ask_files
     from bayplan.runtimes.extender.ask_why import ask_why, read_token
 
     key = f"{options['namespace'] or 'default'}/{_pod_name(words)}"
+    if options["journal"]:
+        return ask_files(options["journal"], key, weight=weight)
     token = read_token(token_file)
     if not options["from_cluster"]:
         return ask_why(options["server"] or [_SERVER], key, weight=weight, token=token)
@@ -117,6 +129,9 @@ def _check_together(options: dict[str, Any], manifest: str | None) -> None:
     given = {name for name, value in options.items() if value not in (None, ())}
     if manifest is not None:
         wrong, what = given.intersection(_ASKING), "asks a server, and -f tries a manifest: give one of them"
+    elif options["journal"]:
+        live = {*_ASKING, *_EVALUATING, "kubeconfig", "context", "in_cluster"} - {"journal"}
+        wrong, what = given.intersection(live), "does not go with --journal, which asks nobody"
     elif options["from_cluster"]:
         wrong, what = given.intersection({*_EVALUATING, "server"}), "does not go with --from-cluster"
     else:

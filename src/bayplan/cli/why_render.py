@@ -15,7 +15,7 @@ from bayplan.cli.render import console, print_json, write
 
 if TYPE_CHECKING:
     from bayplan.engine.ranking import Contribution, Ranked
-    from bayplan.engine.why import RefusedGroup, Why
+    from bayplan.engine.why import LeftOut, RefusedGroup, Why
     from bayplan.runtimes.extender.ask_why import Reply
     from bayplan.runtimes.simulator.evaluate import Evaluated
 
@@ -28,7 +28,8 @@ def show_reply(reply: "Reply", *, output: str) -> None:
     """What a server said, and who else was asked."""
     if output == "json":
         others = msgspec.to_builtins(reply.others)
-        print_json({**msgspec.to_builtins(reply.why), "server": reply.server, "others": others})
+        said = {"server": reply.server, "others": others, "warnings": reply.warnings}
+        print_json({**msgspec.to_builtins(reply.why), **said})
         return
     why = reply.why
     with _paper() as out:
@@ -36,6 +37,7 @@ def show_reply(reply: "Reply", *, output: str) -> None:
             out, why, source=f"decision {why.decision}, generation {why.generation}\ntold by {reply.server}"
         )
         _section(out, "Also asked", [_pair(other.server, other.problem) for other in reply.others])
+        _section(out, "Not all could be read", [Text(_plain(text)) for text in reply.warnings])
 
 
 def show_evaluated(found: "Evaluated", *, output: str) -> None:
@@ -77,14 +79,12 @@ def _show(out: Console, why: "Why", *, source: str) -> None:
         _section(out, "Ranking", [_ranking(why), Text(why_words.points(why), style="dim")])
     _section(out, "Outcome", [Text(_plain(why_words.outcome(why)))])
     _section(out, "Errors", _errors(why))
-    _section(
-        out,
-        "Kept out of preemption",
-        [
-            _pair(f"{each.count} {each.reason}", f"{each.policy}: {', '.join(each.nodes)}")
-            for each in why.left_out
-        ],
-    )
+    for shadow, title in (
+        (False, "Kept out of preemption"),
+        (True, "Shadow policies would have kept out of preemption"),
+    ):
+        kept_out = [each for each in why.left_out if each.shadow == shadow]
+        _section(out, title, [_left_out(each) for each in kept_out])
     _section(out, "Time of policies", [Text(_times(why))] if why.hooks else [])
     _section(out, "History", [_history(why)] if why.history else [])
 
@@ -153,6 +153,10 @@ def _parts(node: "Ranked") -> str:
     return (
         _plain(" + ".join(f"{name(part)} {part.points:.1f}" for part in node.contributions)) or "no opinion"
     )
+
+
+def _left_out(group: "LeftOut") -> Text:
+    return _pair(f"{group.count} {group.reason}", f"{group.policy}: {', '.join(group.nodes)}")
 
 
 def _errors(why: "Why") -> list[RenderableType]:

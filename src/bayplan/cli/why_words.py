@@ -19,7 +19,7 @@ def headline(why: "Why") -> str:
         return "not created"
     if why.chosen:
         return f"on {why.chosen}"
-    if why.never_offered is None:
+    if why.never_offered is None or (why.passed and not why.pods_seen):
         return "asked about"
     return "not seen on a node" if why.passed else "waits"
 
@@ -40,6 +40,8 @@ def _nowhere(why: "Why") -> str:
         return "Where the pod is this server does not know: it was started without a cluster."
     if why.bind_error:
         return "The pod was refused at bind; kube-scheduler tries it again."
+    if not why.pods_seen:
+        return "Where the pod went is not in the journal: nobody saw it on a node before the server was gone."
     passed = counted(why.passed, "node", "nodes")
     return (
         f"{passed} passed here, and the pod is on none that this server sees: it is on its way, it has ended,"

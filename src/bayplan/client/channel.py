@@ -114,9 +114,9 @@ class Channel:
             raise NotSent(f"{doing}: logging in took longer than {seconds:.0f} s") from error
 
     async def _access(self) -> Access:
-        connection = self._connection
+        login = self._connection.login
         # A program may have to be run, which takes a second or two.
-        return await asyncio.to_thread(connection.access) if connection.login else connection.access()
+        return await asyncio.wrap_future(login.begin()) if login else self._connection.access()
 
     def _options(self, access: Access, timeout: aiohttp.ClientTimeout) -> dict[str, Any]:
         headers = {"Accept": _JSON}

@@ -4,7 +4,6 @@ import base64
 import os
 import ssl
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 from bayplan.client.errors import ConnectError
 from bayplan.client.kubeconfig import Cluster, User, read_kubeconfig
 from bayplan.client.login import Access, ExecLogin
-from bayplan.client.tls import client_context, pem, show_certificate
+from bayplan.client.tls import FileContext, client_context, pem, show_certificate
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -31,18 +30,21 @@ class Connection:
     """The URL of an HTTP proxy, perhaps with a password in it."""
     namespace: str = "default"
     """Where our own objects are: the context's namespace, or that of the pod we run in."""
+    tls_files: FileContext | None = None
+    """Where the context comes from files: ``tls`` is what was in them at first."""
 
     def access(self) -> Access:
-        """What to show; a file is read each time, since Kubernetes replaces it.
+        """What to show; files are read each time, since Kubernetes replaces them.
 
         Blocks for as long as a program takes that has to be run for it.
         """
         if self.login is not None:
             return self.login.access()
+        tls = self.tls_files.current() if self.tls_files else self.tls
         if self.token_file is None:
-            return Access(self.token, self.tls)
+            return Access(self.token, tls)
         try:
-            return Access(self.token_file.read_text().strip(), self.tls)
+            return Access(self.token_file.read_text().strip(), tls)
         except OSError as error:
             raise ConnectError(f"{self.token_file}: {error.strerror or error}") from error
 
@@ -58,9 +60,11 @@ def from_kubeconfig(*paths: Path, context: str = "") -> Connection:
     """The connection that a kubeconfig describes; of several files, the first to name a thing wins."""
     cluster, user, namespace = read_kubeconfig(*paths, context=context)
     try:
+        files = FileContext(_files(cluster, user), lambda: _tls(cluster, *_pair(user)))
         return Connection(
             server=cluster.server.rstrip("/"),
-            tls=_tls(cluster, *_pair(user)),
+            tls=files.current(),
+            tls_files=files,
             token=user.token,
             token_file=user.folder / user.token_file if user.token_file and not user.token else None,
             server_name=cluster.tls_server_name or None,
@@ -77,14 +81,16 @@ def in_cluster() -> Connection:
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise ConnectError("not in a cluster: KUBERNETES_SERVICE_HOST is not set; use --kubeconfig")
+    authority = _SERVICE_ACCOUNT / "ca.crt"
     try:
-        tls = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
+        files = FileContext([authority], lambda: ssl.create_default_context(cafile=str(authority)))
     except OSError as error:
-        raise ConnectError(f"{_SERVICE_ACCOUNT / 'ca.crt'}: {error.strerror or error}") from error
+        raise ConnectError(f"{authority}: {error.strerror or error}") from error
     bracketed = f"[{host}]" if ":" in host else host
     return Connection(
         f"https://{bracketed}:{port}",
-        tls,
+        files.current(),
+        tls_files=files,
         token_file=_SERVICE_ACCOUNT / "token",
         namespace=_own_namespace(),
     )
@@ -112,6 +118,16 @@ def _pair(user: User) -> tuple[str, str]:
     )
 
 
+def _files(cluster: Cluster, user: User) -> list[Path]:
+    """The files that are read; data wins over them."""
+    named = [
+        (cluster.folder, cluster.certificate_authority, cluster.certificate_authority_data),
+        (user.folder, user.client_certificate, user.client_certificate_data),
+        (user.folder, user.client_key, user.client_key_data),
+    ]
+    return [folder / path for folder, path, data in named if path and not data]
+
+
 def _tls(cluster: Cluster, certificate_pem: str, key_pem: str) -> ssl.SSLContext | None:
     if not cluster.server.startswith("https:"):
         return None
@@ -129,8 +145,11 @@ def _login(cluster: Cluster, user: User) -> ExecLogin | None:
     # What the kubeconfig itself gives makes the program needless, as with kubectl.
     if user.exec is None or user.token or user.token_file or user.has_certificate:
         return None
-    described = _described(cluster) if user.exec.provide_cluster_info else None
-    return ExecLogin(user.exec, folder=user.folder, make_tls=partial(_tls, cluster), cluster=described)
+
+    def make_tls(certificate_pem: str, key_pem: str) -> FileContext:
+        return FileContext(_files(cluster, User()), lambda: _tls(cluster, certificate_pem, key_pem))
+
+    return ExecLogin(user.exec, folder=user.folder, make_tls=make_tls, cluster=lambda: _described(cluster))
 
 
 def _described(cluster: Cluster) -> dict[str, Any]:

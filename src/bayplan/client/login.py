@@ -10,7 +10,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.client.errors import ConnectError
+from bayplan.client.tls import FileContext
 from bayplan.kube.yaml import suggest
 
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -78,8 +80,8 @@ class Access:
 class ExecLogin:
     """Runs the program when access is needed, and keeps what it gave until that expires.
 
-    ``make_tls`` makes a context that shows a certificate with a key, or for ``("", "")`` none.
-    ``cluster`` is what a program is told that asks for it.
+    ``make_tls`` makes contexts that show a certificate with a key, or for ``("", "")`` none.
+    ``cluster`` says what a program is told that asks for it.
     """
 
     def __init__(
@@ -87,8 +89,8 @@ class ExecLogin:
         config: ExecConfig,
         *,
         folder: Path,
-        make_tls: Callable[[str, str], ssl.SSLContext | None],
-        cluster: Mapping[str, Any] | None = None,
+        make_tls: Callable[[str, str], FileContext],
+        cluster: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         _check(config)
         self._config = config
@@ -98,17 +100,37 @@ class ExecLogin:
         self._cluster = cluster if config.provide_cluster_info else None
         self._make_tls = make_tls
         self._pair: tuple[str, str] | None = None
-        self._tls: ssl.SSLContext | None = None
+        self._tls: FileContext | None = None
         self._known: Access | None = None
         self._lock = threading.Lock()
+        self._flight: Future[Access] | None = None
+        self._boarding = threading.Lock()
 
     def access(self) -> Access:
         """What to show; blocks while the program runs."""
         with self._lock:
-            known = self._known
-            if known is None or time.time() >= known.renew_at:
+            known = self._good()
+            if known is None:
                 known = self._known = self._accepted(self._read(self._run()))
             return known
+
+    def begin(self) -> "Future[Access]":
+        """What to show, at once or when the program has ended: one run, however many ask meanwhile.
+
+        On a thread of its own: a slow program must not take those that others wait for, nor hold up an end.
+        """
+        with self._boarding:
+            if self._flight is not None:
+                return self._flight
+            known, flight = self._good(), Future[Access]()
+            # One who gives up waiting must not cancel it for the others.
+            flight.set_running_or_notify_cancel()
+            if known is not None:
+                flight.set_result(known)
+            else:
+                self._flight = flight
+                threading.Thread(target=self._fly, args=(flight,), name="bayplan-login", daemon=True).start()
+            return flight
 
     def forget(self, refused: Access) -> None:
         """The API server did not accept it: run the program again next time.
@@ -119,11 +141,36 @@ class ExecLogin:
         if self._known is refused:
             self._known = None
 
+    def _good(self) -> Access | None:
+        """What is known and still good, with the certificates of the cluster as they are now."""
+        known = self._known
+        if known is None or time.time() >= known.renew_at:
+            return None
+        tls = self._tls.current() if self._tls else None
+        if tls is not known.tls:
+            known = self._known = replace(known, tls=tls)
+        return known
+
+    def _fly(self, flight: "Future[Access]") -> None:
+        try:
+            found, problem = self.access(), None
+        except BaseException as error:
+            found, problem = None, error
+        with self._boarding:
+            self._flight = None
+        if problem is not None:
+            flight.set_exception(problem)
+        elif found is not None:
+            flight.set_result(found)
+
     def _run(self) -> bytes:
         config = self._config
         spec: dict[str, Any] = {"interactive": False}
         if self._cluster is not None:
-            spec["cluster"] = self._cluster
+            try:
+                spec["cluster"] = self._cluster()
+            except ValueError as error:
+                raise ConnectError(f"exec: {config.command}: {error}") from error
         info = {"apiVersion": config.api_version, "kind": "ExecCredential", "spec": spec}
         extra = {variable.name: variable.value for variable in config.env or ()}
         env = {**os.environ, **extra, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
@@ -167,7 +214,8 @@ class ExecLogin:
             except ValueError as error:
                 raise ConnectError(f"exec: {self._config.command}: {error}") from error
             self._pair = status.pair
-        return Access(status.token, self._tls, _renew_at(status.expiration_timestamp))
+        tls = self._tls.current() if self._tls else None
+        return Access(status.token, tls, _renew_at(status.expiration_timestamp))
 
 
 def _renew_at(expires: datetime | None) -> float:

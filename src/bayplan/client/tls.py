@@ -1,10 +1,47 @@
-"""TLS contexts: whom to trust, and which certificate to show."""
+"""TLS contexts: whom to trust, and which certificate to show. Files are read anew when they change."""
 
 import base64
 import binascii
+import logging
 import ssl
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+
+class FileContext:
+    """A context that is made anew when one of the files behind it has another content.
+
+    Connections are kept by context: a new one means new connections, while those that are open go on.
+    What cannot be used, as a new certificate whose key is still the old one, changes nothing.
+    """
+
+    def __init__(self, files: Sequence[Path], make: Callable[[], ssl.SSLContext | None]) -> None:
+        """``make`` reads the files; `ValueError` or `OSError` says what is wrong with them."""
+        self._files = files
+        self._make = make
+        self._seen = self._useless = self._contents()
+        self._context = make()
+
+    def current(self) -> ssl.SSLContext | None:
+        """The context of the files as they are, or as they were last when they were good."""
+        contents = self._contents()
+        if contents != self._seen:
+            try:
+                self._context = self._make()
+                self._seen = contents
+            except (ValueError, OSError) as error:
+                # Tried again each time, since it may not be their fault; told once.
+                if contents != self._useless:
+                    log.warning("the certificates of before are used on: %s", error)
+                self._useless = contents
+        return self._context
+
+    def _contents(self) -> list[bytes | None]:
+        """Contents, since a Secret's files are swapped by a link and may keep their times."""
+        return [_content(path) for path in self._files]
 
 
 def client_context(*, authority_pem: str = "", verify: bool = True) -> ssl.SSLContext:
@@ -45,3 +82,10 @@ def pem(data: str, file: Path) -> str:
     if not text.strip():
         raise ValueError(f"{problem}: {'base64 of nothing' if data else f'{file} is empty'}")
     return text
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

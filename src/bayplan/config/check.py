@@ -22,8 +22,12 @@ class Report:
 def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]:
     """The policies and what their dry run found; `ConfigError` for what can never work."""
     loaded = load_all(files, flags)
+    return loaded, dry_run(loaded, where=f"{flags.config}: " if flags.config else "")
+
+
+def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
+    """What a dry run of the policies found; `ConfigError` for what can never work."""
     if not loaded.policies:
-        where = f"{flags.config}: " if flags.config else ""
         raise ConfigError(
             f"{where}no policies: name a file, such as policy.py, or `policies:` in a --config file"
         )
@@ -34,4 +38,4 @@ def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]
         hopeless = set(problems) - set(rehearse(loaded.policies, pods_known=True))
         if hopeless:
             raise ConfigError("\n".join(sorted(hopeless)))
-    return loaded, problems
+    return problems

@@ -11,7 +11,13 @@ from bayplan.authoring.registry import Policy
 from bayplan.config.assemble import assemble, from_files
 from bayplan.config.load import ConfigError, load_config
 from bayplan.config.sources import declare
-from bayplan.config.v1 import BayplanConfiguration, ClusterSection, ExtenderSection, TlsSection
+from bayplan.config.v1 import (
+    BayplanConfiguration,
+    ClusterSection,
+    ExtenderSection,
+    JournalFileSection,
+    TlsSection,
+)
 from bayplan.state.sources.book import Declared
 
 
@@ -25,6 +31,8 @@ class Flags:
     path: str | None = None
     page_listen: str | None = None
     record: Path | None = None
+    journal_file: Path | None = None
+    shadow: Path | None = None
     observe: bool | None = None
     lease: bool | None = None
     kubeconfig: Path | None = None
@@ -69,13 +77,26 @@ def _over(config: BayplanConfiguration, flags: Flags) -> BayplanConfiguration:
     record = config.record
     if flags.record is not None:
         record = msgspec.structs.replace(record, file=str(flags.record.absolute()))
+    shadow = config.shadow
+    if flags.shadow is not None:
+        shadow = msgspec.structs.replace(shadow, config=str(flags.shadow.absolute()))
+    journal = config.journal
+    if flags.journal_file is not None:
+        journal = msgspec.structs.replace(journal, file=_journal_file(journal.file, flags.journal_file))
     return msgspec.structs.replace(
         config,
+        journal=journal,
         cluster=_cluster(config.cluster, flags),
         extender=_extender(config.extender, flags),
         page=page,
         record=record,
+        shadow=shadow,
     )
+
+
+def _journal_file(section: JournalFileSection | None, path: Path) -> JournalFileSection:
+    absolute = str(path.absolute())
+    return msgspec.structs.replace(section or JournalFileSection(path=absolute), path=absolute)
 
 
 def _cluster(section: ClusterSection, flags: Flags) -> ClusterSection:

@@ -17,8 +17,9 @@ from bayplan.engine.guard import Attempt
 from bayplan.engine.preempt import Candidate, choose_candidates
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
+from bayplan.snapshot.bynode import Scalar
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.sources import Latch, Reading, Readings, Scalar, Source
+from bayplan.snapshot.sources import Latch, Reading, Readings, Source
 
 # Far more than a first call takes that loads something large.
 LIMIT_SECONDS = 10.0

@@ -24,7 +24,7 @@ from bayplan.config.v1 import (
 )
 from bayplan.kube.pod import Pod
 from bayplan.kube.yaml import Document
-from bayplan.snapshot.sources import PLAIN
+from bayplan.snapshot.bynode import PLAIN
 from bayplan.state.sources.asker import Asked
 from bayplan.state.sources.book import Declared
 from bayplan.state.sources.document import FileDocument, Shape, WebDocument
@@ -115,7 +115,7 @@ def _configured(entry: SourceEntry, base: Path) -> Declared:
         settle_seconds=entry.settle.seconds if entry.settle else 0.0,
         timeout_seconds=access.timeout_seconds * questions,
         # How often it is asked does not change what its values mean.
-        definition=(section, base),
+        definition=(section, _folder(section, base)),
     )
     return Declared(polled, access)
 
@@ -152,6 +152,7 @@ def _asked(entry: SourceEntry, base: Path) -> Declared:
         timeout_seconds=access.timeout_seconds,
         keep_seconds=entry.keep.seconds,
         fallback=entry.fallback,
+        definition=(section, _folder(section, base), entry.annotations),
     )
     return Declared(asked, access)
 
@@ -191,6 +192,7 @@ def _written(hook: SourceHook) -> Declared:
             timeout_seconds=spec.timeout_seconds,
             keep_seconds=spec.keep_seconds,
             fallback=spec.fallback,
+            definition=_definition(hook),
         )
         return Declared(asked, Access(timeout_seconds=spec.timeout_seconds))
 
@@ -221,6 +223,13 @@ def _definition(hook: SourceHook) -> object:
     except OSError:
         return None
     return code, files, replace(hook.spec, where=""), msgspec.to_builtins(hook.args)
+
+
+def _folder(section: PrometheusSection | HttpSection | FileSection, base: Path) -> Path | None:
+    """What paths start from, where there are any: without, two files in two folders mean the same."""
+    if isinstance(section, AccessSection) and not (section.bearer_token_file or section.ca_file):
+        return None
+    return base.resolve()
 
 
 def _at(document: Document | None, path: tuple[str | int, ...], name: str) -> str:

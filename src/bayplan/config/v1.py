@@ -250,11 +250,24 @@ class PageSection(Section, frozen=True, kw_only=True):
     """A file with the token that callers must send; needed where it listens beyond this machine."""
 
 
+class JournalFileSection(Section, frozen=True, kw_only=True):
+    """The same decisions on disk, for ``bayplan why --journal FILE``: JSON, a line each."""
+
+    path: Annotated[str, Meta(min_length=1)]
+    """Where; a file that is there already goes on."""
+    max_bytes: Count = 100 * 1024 * 1024
+    """A file of that size is kept as ``PATH.1``, the one before it as ``PATH.2``, and a new one begun."""
+    keep: Annotated[int, Meta(ge=0, le=1000)] = 5
+    """How many full files are kept."""
+
+
 class JournalSection(Section, frozen=True, kw_only=True):
     """The last decisions, kept in memory."""
 
     max_bytes: Count = 64 * 1024 * 1024
     """How much they may take; a decision over 5,000 nodes takes 50 to 200 kB."""
+    file: JournalFileSection | None = None
+    """Where they are written down too; nowhere where it is left out."""
 
 
 class RecordSection(Section, frozen=True, kw_only=True):
@@ -266,6 +279,19 @@ class RecordSection(Section, frozen=True, kw_only=True):
     """A file of that size is kept as ``FILE.1``, in place of the one before it, and a new one begun."""
     snapshot_every: Duration = Duration("10m")
     """How often the whole cluster is written again, and not only what changed."""
+
+
+class ShadowSection(Section, frozen=True, kw_only=True):
+    """A candidate beside this configuration: it judges what was judged, and decides nothing."""
+
+    config: str = ""
+    """The candidate: a configuration, or a file with policies; none where it is left out."""
+    sample_ratio: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    """Of how many calls; each costs the candidate's time once more, after the answer."""
+    max_waiting: Count = 32
+    """How many calls may wait for it; beyond that they are skipped and counted."""
+    examples: Count = 50
+    """How many of the last disagreements are kept to look at."""
 
 
 class TracingSection(Section, frozen=True, kw_only=True):
@@ -289,4 +315,5 @@ class BayplanConfiguration(Section, frozen=True, kw_only=True):
     page: PageSection = PageSection()
     journal: JournalSection = JournalSection()
     record: RecordSection = RecordSection()
+    shadow: ShadowSection = ShadowSection()
     tracing: TracingSection = TracingSection()

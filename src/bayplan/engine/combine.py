@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_SMALL, _LARGE = 1e-9, 1e9
 
 NEUTRAL = 50.0
 """Given to a node that nobody has an opinion about, and to all where there is nothing to tell apart."""
@@ -24,6 +25,10 @@ def normalise(
     With a declared range the scale is absolute and what lies outside is clipped. Without one the
     lowest becomes 0 and the highest 100; equal scores all become 50.
     """
+    if range == (0, 100):
+        # Whole numbers stay whole: sums of them are compared for equality.
+        clipped = scores if _within(scores) else np.clip(scores, 0.0, 100.0)
+        return 100.0 - clipped if best == "low" else clipped
     opinions = scores[~np.isnan(scores)]
     if not opinions.size:
         return scores
@@ -38,16 +43,30 @@ def normalise(
     return 100.0 - scaled if best == "low" else scaled
 
 
+def _within(scores: Floats) -> bool:
+    """Whether all are on the scale already; never so where one is NaN."""
+    return bool(scores.size and scores.min() >= 0.0 and scores.max() <= 100.0)
+
+
 def combine(scores: Sequence[Floats], weights: Sequence[float], count: int) -> Floats:
     """The weighted mean of normalised scores, over those who have an opinion about the node."""
-    total = np.zeros(count)
-    weight = np.zeros(count)
-    # Only the proportions count: of the heaviest, so that no sum of weights leaves the floats.
-    heaviest = max(weights, default=1.0)
+    # Only the proportions count. Whole weights of whole scores give exact sums, so that equals stay equal;
+    # where a sum could leave the floats they are taken of the heaviest.
+    scale = 1.0 if all(_SMALL < given < _LARGE for given in weights) else max(weights)
+    total, everywhere = np.zeros(count), 0.0
+    weight: Floats | None = None
     for values, given in zip(scores, weights, strict=True):
-        factor = given / heaviest
+        factor = given / scale
+        if not math.isnan(values.sum()):
+            total += values if factor == 1.0 else values * factor
+            everywhere += factor
+            continue
         opinion = ~np.isnan(values)
+        weight = np.zeros(count) if weight is None else weight
         total[opinion] += values[opinion] * factor
         weight[opinion] += factor
+    if weight is None:
+        return total / everywhere if everywhere else np.full(count, NEUTRAL)
+    weight += everywhere
     mean: Floats = np.divide(total, weight, out=np.full(count, NEUTRAL), where=weight > 0)
     return mean

@@ -6,11 +6,12 @@ pod itself is not.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bayplan.authoring import lift
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.verdict import Reason
-from bayplan.engine.cycle import Question, filter_nodes, interested
+from bayplan.engine.cycle import Question, filter_to_allocate, interested
 from bayplan.engine.decision import NOT_IN_VIEW, Decision
 from bayplan.engine.guard import Attempt, Failure, guarded
 from bayplan.snapshot.cluster import UNKNOWN_ROW
@@ -52,21 +53,22 @@ def commit(
     if rows[0] == UNKNOWN_ROW:
         return Commitment(f"node {node}: {NOT_IN_VIEW.text}")
     here = replace(question, nodes=others.nodes.take(rows, [node]), cluster=others, not_in_view=())
-    decision = filter_nodes(mine, here, attempt)
+    decision, ready = filter_to_allocate(mine, here, attempt)
     failures = tuple(outcome.failure for outcome in decision.failures if outcome.failure)
     refusal = decision.refusal(0)
     if decision.error or refusal:
         text = decision.error or _just_now(node, refusal.reason if refusal else NOT_IN_VIEW)
         return Commitment(text, decision=decision, failures=failures)
-    return replace(_allocate(mine, here, node, attempt), decision=decision)
+    given = _allocate(ready, here, node, attempt)
+    return replace(given, decision=decision, failures=failures + given.failures)
 
 
-def _allocate(policies: Sequence[Policy], here: Question, node: str, attempt: Attempt) -> Commitment:
+def _allocate(ready: Sequence[tuple[Policy, Any]], here: Question, node: str, attempt: Attempt) -> Commitment:
     total = Allocation({})
     failures: list[Failure] = []
-    for policy in policies:
+    for policy, prepared in ready:
         for hook in policy.of_kind("allocate"):
-            given, failure = _ask(policy, hook, here, attempt)
+            given, failure = _ask(hook, here, prepared, attempt)
             if failure is not None:
                 failures.append(failure)
                 if policy.failure_policy == "Fail":
@@ -82,20 +84,15 @@ def _allocate(policies: Sequence[Policy], here: Question, node: str, attempt: At
 
 
 def _ask(
-    policy: Policy, hook: Hook, here: Question, attempt: Attempt
+    hook: Hook, here: Question, prepared: Any, attempt: Attempt
 ) -> tuple[Allocation | Reason | None, Failure | None]:
     available = {
         "pod": here.pod,
         "node": here.nodes.row(0),
         "cluster": here.cluster,
         "now": here.now,
-        "prepared": None,
+        "prepared": prepared,
     }
-    for prepare in policy.of_kind("prepare"):
-        ready, failure, _ = guarded(prepare, attempt, lambda h=prepare: h.call(available))  # type: ignore[misc]
-        if failure is not None:
-            return None, failure
-        available["prepared"] = ready
     given, failure, _ = guarded(hook, attempt, lambda: lift.allocation(hook, available))
     return given, failure
 

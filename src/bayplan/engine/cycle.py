@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bayplan.authoring import lift
 from bayplan.authoring.registry import Hook, Policy
+from bayplan.authoring.scope import EVERY_POD
 from bayplan.authoring.verdict import Verdict
 from bayplan.engine.combine import combine, normalise
 from bayplan.engine.decision import NOBODY, Decision, Outcome
@@ -33,19 +34,39 @@ class Question:
 
 def interested(policies: Sequence[Policy], pod: Pod, *, shadows: bool = False) -> list[Policy]:
     """The policies that are for this pod; those that decide, or with ``shadows`` also those that do not."""
-    return [p for p in policies if (shadows or not p.shadow) and p.scope.matches(pod)]
+    return [
+        p for p in policies if (shadows or not p.shadow) and (p.scope is EVERY_POD or p.scope.matches(pod))
+    ]
+
+
+def filters(policies: Sequence[Policy]) -> list[tuple[Policy, Hook]]:
+    """Every hard filter in the order in which they speak: those that are ``first``, then the rest."""
+    every = [(policy, hook) for policy in policies for hook in policy.of_kind("filter")]
+    return sorted(every, key=lambda found: not found[1].spec.first)
 
 
 def filter_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt | None = None) -> Decision:
     """Which nodes every hard rule lets pass, and of those, which the soft rules leave."""
     cycle = _Cycle(policies, question, attempt or Attempt())
-    for policy in cycle.policies:
-        for hook in policy.of_kind("filter"):
-            cycle.refuse(policy, hook)
-    for policy in cycle.policies:
-        for hook in policy.of_kind("prefer"):
-            cycle.dislike(policy, hook)
+    cycle.filter()
     return cycle.decision(scored=False)
+
+
+def filter_to_allocate(
+    policies: Sequence[Policy], question: Question, attempt: Attempt
+) -> tuple[Decision, list[tuple[Policy, Any]]]:
+    """As `filter_nodes`; and the policies that go on to allocate, each with what it prepared.
+
+    None does where no node is left. One whose preparation failed is not among them.
+    """
+    cycle = _Cycle(policies, question, attempt)
+    cycle.filter()
+    ready = [
+        (policy, available["prepared"])
+        for policy in (cycle.policies if cycle.going_on else ())
+        if policy.of_kind("allocate") and (available := cycle.prepare(policy)) is not None
+    ]
+    return cycle.decision(scored=False), ready
 
 
 def score_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt | None = None) -> Decision:
@@ -73,10 +94,23 @@ class _Cycle:
         self._available: dict[int, dict[str, Any]] = {}
         self._pod_in_logs = CURRENT_POD.set(question.pod.key)
 
+    @property
+    def going_on(self) -> bool:
+        """Whether a node is left, and nobody failed that must not."""
+        return not self._error and bool((self._refused_by == NOBODY).any())
+
+    def filter(self) -> None:
+        """Run the hard filters of all policies, and then the soft ones."""
+        for policy, hook in filters(self.policies):
+            self.refuse(policy, hook)
+        for policy in self.policies:
+            for hook in policy.of_kind("prefer"):
+                self.dislike(policy, hook)
+
     def refuse(self, policy: Policy, hook: Hook) -> None:
         """Run a hard filter over all nodes: each keeps the first reason that it got."""
         verdict = self._verdict(policy, hook)
-        if verdict is not None and not policy.shadow:
+        if verdict is not None and verdict.reasons and not policy.shadow:
             fresh = verdict.refused & (self._refused_by == NOBODY)
             self._refused_by[fresh] = len(self._outcomes) - 1
 
@@ -94,13 +128,15 @@ class _Cycle:
 
     def score(self, policy: Policy, hook: Hook) -> None:
         """Run a score hook and put its numbers on the common scale."""
-        available = self._prepare(policy)
+        available = self.prepare(policy)
         if available is None:
             return
         score, failure, seconds = guarded(hook, self._attempt, lambda: lift.scores(hook, available))
         if failure is not None:
             self._fail(policy, hook, failure, seconds)
-        elif score is not None:
+        elif score is None:
+            self._outcomes.append(Outcome(hook, seconds, shadow=policy.shadow))
+        else:
             spec = hook.spec
             values = normalise(score.scores, range=spec.range, best=spec.best)
             self._outcomes.append(
@@ -137,7 +173,7 @@ class _Cycle:
 
     def _verdict(self, policy: Policy, hook: Hook, rows: NDArray[np.intp] | None = None) -> Verdict | None:
         """What the hook says of all nodes, or of these rows alone."""
-        available = self._prepare(policy)
+        available = self.prepare(policy)
         if available is None:
             return None
         if rows is not None:
@@ -151,7 +187,7 @@ class _Cycle:
         self._outcomes.append(Outcome(hook, seconds, verdict, shadow=policy.shadow))
         return verdict
 
-    def _prepare(self, policy: Policy) -> dict[str, Any] | None:
+    def prepare(self, policy: Policy) -> dict[str, Any] | None:
         """What the policy's hooks may ask for; ``None`` once its preparation failed."""
         known = self._available.get(id(policy))
         if known is not None:

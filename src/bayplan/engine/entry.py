@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from bayplan.authoring.verdict import Reason, fill
@@ -45,9 +46,8 @@ class PodRef:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True)
-class Voice:
-    """What one hook said about the nodes."""
+class Voice(Struct, frozen=True, eq=False):
+    """What one hook said about the nodes. Made while somebody waits, and a struct is made sooner."""
 
     policy: str
     hook: str
@@ -87,8 +87,14 @@ class Voice:
     @property
     def nbytes(self) -> int:
         """Roughly what it takes."""
-        arrays = [a.nbytes for a in (self.rows, self.codes, self.normalised, self.raw) if a is not None]
-        return 400 + sum(arrays) + sum(_size(v) for values in self.values for v in values.values())
+        size = 400
+        for array in (self.rows, self.codes, self.normalised, self.raw):
+            if array is not None:
+                size += array.nbytes
+        for values in self.values:
+            for value in values.values():
+                size += _size(value)
+        return size
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,8 @@ class Entry:
     observe: bool = False
     dropped: tuple[tuple[str, str, str], ...] = ()
     """Of a preemption: node, policy and why, for each candidate that was left out."""
+    would_drop: tuple[tuple[str, str, str], ...] = ()
+    """The same for each candidate that a shadow policy would have left out, and nobody did."""
     node: str = ""
     """Of a bind: the node."""
 
@@ -122,6 +130,10 @@ class Entry:
     def nodes(self) -> list[str]:
         """The nodes, in the order they were asked about."""
         return [self.names[row] for row in self.rows.tolist()]
+
+    def name(self, place: int) -> str:
+        """The node at that place among them."""
+        return self.names[int(self.rows[place])]
 
     @property
     def offered(self) -> int:
@@ -155,7 +167,11 @@ class Entry:
     def nbytes(self) -> int:
         """Roughly what it takes, without what it shares with others."""
         arrays = self.rows.nbytes + self.refused_by.nbytes + (0 if self.total is None else self.total.nbytes)
-        texts = [self.error, *self.not_in_view, *itertools.chain.from_iterable(self.dropped)]
+        texts = [
+            self.error,
+            *self.not_in_view,
+            *itertools.chain.from_iterable((*self.dropped, *self.would_drop)),
+        ]
         texts += itertools.chain.from_iterable(self.pod.labels.items())
         written = len(texts) * _TEXT_BYTES + sum(map(len, texts))
         return _BASE_BYTES + arrays + written + sum(voice.nbytes for voice in self.voices)

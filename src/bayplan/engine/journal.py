@@ -33,10 +33,10 @@ class Journal:
     max_bytes: int = MAX_BYTES
     clock: Callable[[], float] = time.time
     on_entry: list[Callable[[Entry], None]] = field(default_factory=list)
-    """Told of each new entry, in the thread that wrote it."""
+    """Told of each new entry, in the thread that wrote it and that somebody waits for: do little."""
 
     def __post_init__(self) -> None:
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[tuple[Entry, int]] = deque()
         self._bytes = 0
         # How many entries have each shared list; by identity, which is safe while one of them has it.
         self._holders: Counter[int] = Counter()
@@ -84,7 +84,7 @@ class Journal:
     def entries(self) -> list[Entry]:
         """All that are kept, the newest first."""
         with self._lock:
-            return list(reversed(self._entries))
+            return [entry for entry, _ in reversed(self._entries)]
 
     def of_pod(self, key: str) -> list[Entry]:
         """Those about the pod of that ``namespace/name``, the newest first."""
@@ -103,12 +103,13 @@ class Journal:
         return len(self._entries)
 
     def _keep(self, entry: Entry) -> Entry:
+        size = entry.nbytes
         with self._lock:
-            self._entries.append(entry)
-            self._bytes += entry.nbytes + self._share(entry)
+            self._entries.append((entry, size))
+            self._bytes += size + self._share(entry)
             while self._bytes > self.max_bytes and len(self._entries) > 1:
-                oldest = self._entries.popleft()
-                self._bytes -= oldest.nbytes + self._unshare(oldest)
+                oldest, freed = self._entries.popleft()
+                self._bytes -= freed + self._unshare(oldest)
         for tell in self.on_entry:
             try:
                 tell(entry)

@@ -51,6 +51,8 @@ class PreemptDecision:
     dropped: tuple[Dropped, ...]
     decisions: tuple[Decision, ...] = ()
     failures: tuple[Failure, ...] = ()
+    would_drop: tuple[Dropped, ...] = ()
+    """Of those kept, what each shadow policy would have left out, were it the only one more."""
 
 
 def choose_candidates(
@@ -66,18 +68,26 @@ def choose_candidates(
     ``question.nodes`` holds the candidates' rows; ``victims`` holds the pods that came with
     the question, by UID; others are looked for on their nodes.
     """
-    mine = interested(policies, question.pod)
-    run = _Run(mine, question, attempt or Attempt(), victims)
-    left = [c for c in candidates if run.has_victims(c)]
-    left = run.drop_protected(left)
-    left = run.drop_refused(left)
-    left = run.drop_expensive(left)
+    attempt = attempt or Attempt()
+    everybody = interested(policies, question.pod, shadows=True)
+    run = _Run([p for p in everybody if not p.shadow], question, attempt, victims)
+    # Where only shadows have something to say, nothing is changed.
+    only_shadows = bool(everybody) and all(p.shadow for p in everybody)
+    left = run.choose([c for c in candidates if only_shadows or run.has_victims(c)])
+    shadows = []
+    for policy in everybody:
+        if policy.shadow and left:
+            # Heard as one that decides, and its failures as those of one that abstains.
+            heard = replace(policy, shadow=False, failure_policy="Ignore")
+            shadows.append(_Run([heard], question, attempt, victims))
+            shadows[-1].choose([c for c in left if c.victims])
     return PreemptDecision(
         question.pod,
         tuple(left),
         tuple(run.dropped.values()),
         tuple(run.decisions),
-        (*run.witness.failures, *run.failures),
+        tuple(failure for each in (run, *shadows) for failure in each.all_failures),
+        tuple(dropped for shadow in shadows for dropped in shadow.dropped.values()),
     )
 
 
@@ -115,6 +125,15 @@ class _Run:
         if not candidate.victims:
             self._drop(candidate, "", NO_VICTIMS.text)
         return bool(candidate.victims)
+
+    def choose(self, candidates: list[Candidate]) -> list[Candidate]:
+        """The candidates that are left when all have spoken."""
+        return self.drop_expensive(self.drop_refused(self.drop_protected(candidates)))
+
+    @property
+    def all_failures(self) -> list[Failure]:
+        """Every hook that failed, those about victims first."""
+        return [*self.witness.failures, *self.failures]
 
     def drop_protected(self, candidates: list[Candidate]) -> list[Candidate]:
         """The candidates none of whose victims a policy protects."""

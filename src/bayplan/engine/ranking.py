@@ -65,21 +65,24 @@ def rank(
     """The best nodes of a scored entry, and the chosen one wherever it stands."""
     if entry.total is None:
         return []
-    names, wire = entry.nodes, to_wire(entry.total)
     heard = [voice for voice in entry.voices if voice.normalised is not None and not voice.shadow]
-    order = np.argsort(-entry.total, kind="stable").tolist()
-    places = [place for place, row in enumerate(order) if place < limit or names[row] == chosen]
+    order = np.argsort(-entry.total, kind="stable")
+    places = list(range(min(limit, order.size)))
+    if chosen:
+        late = order[limit:].tolist()
+        places += [place for place, row in enumerate(late, limit) if entry.name(row) == chosen]
+    wire = to_wire(entry.total[order[places]])
     return [
         Ranked(
-            node=names[row],
+            node=entry.name(row),
             total=float(entry.total[row]),
-            wire=wire[row],
-            points=wire[row] * weight * _POINTS_A_STEP,
+            wire=told,
+            points=told * weight * _POINTS_A_STEP,
             contributions=_contributions(heard, row),
             place=place + 1,
         )
-        for place in places
-        for row in [order[place]]
+        for place, told in zip(places, wire, strict=True)
+        for row in [int(order[place])]
     ]
 
 

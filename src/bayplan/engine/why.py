@@ -50,6 +50,8 @@ class LeftOut(Struct, frozen=True, rename="camel"):
     count: int
     nodes: list[str]
     """The first few of them."""
+    shadow: bool = False
+    """A shadow policy would have kept them out; nothing came of it."""
 
 
 class HookRun(Struct, frozen=True, rename="camel"):
@@ -109,6 +111,8 @@ class Why(Struct, frozen=True, rename="camel"):
     left_out: list[LeftOut] = []
     """Of the attempt's preemption."""
     hooks: list[HookRun] = []
+    pods_seen: bool = True
+    """Whether it can be seen where pods are; a journal on disk has what was seen then."""
 
 
 def explain(
@@ -122,12 +126,14 @@ def explain(
     """The last attempt of the pod that these entries are about, the newest first; ``None`` without one."""
     # A pod of the same name that is gone is another pod.
     entries = [entry for entry in entries if entry.pod.uid == entries[0].pod.uid]
-    filtered = next((entry for entry in entries if entry.verb == "filter"), None)
-    if filtered is None:
+    place = next((place for place, entry in enumerate(entries) if entry.verb == "filter"), None)
+    if place is None:
         return None
-    since = [entry for entry in entries if entry.number > filtered.number]
+    # By their order: numbers begin anew with each start, and a journal on disk has several.
+    filtered, since = entries[place], entries[:place]
     scored = next((entry for entry in since if entry.verb == "prioritize"), None)
     bound = next((entry for entry in since if entry.verb == "bind"), None)
+    preempted = next((entry for entry in since if entry.verb == "preempt"), None)
     offered = [*filtered.nodes, *filtered.not_in_view]
     missing = None if every_node is None else sorted(set(every_node) - set(offered))
     return Why(
@@ -138,7 +144,7 @@ def explain(
         generation=filtered.generation,
         offered=filtered.offered,
         passed=0 if filtered.error else filtered.passed,
-        refused=[*_refused(filtered), *_shadowed(filtered)],
+        refused=refused_groups(filtered),
         not_in_view=list(filtered.not_in_view),
         never_offered=None if missing is None else len(missing),
         never_offered_nodes=(missing or [])[:_EXAMPLES],
@@ -150,7 +156,7 @@ def explain(
         history=[_told(entry) for entry in entries[:_TOLD]],
         event=_event(filtered, never_offered=len(missing or ())),
         bind_error=bound.error if bound else "",
-        left_out=_left_out(since),
+        left_out=[] if preempted is None else left_out(preempted),
         hooks=[_run(voice) for entry in (filtered, scored) if entry for voice in entry.voices],
     )
 
@@ -173,9 +179,33 @@ def what_would_help(reason: Reason) -> str:
     return "; or ".join(helps)
 
 
-def _refused(entry: Entry) -> list[RefusedGroup]:
+def refused_groups(entry: Entry) -> list[RefusedGroup]:
+    """Who refused how many nodes for which reason, the most first; shadow policies at the end."""
     groups = [_group(entry, voice, reason, places) for voice, reason, places in entry.groups()]
-    return sorted(groups, key=lambda group: -group.count)
+    return [*sorted(groups, key=lambda group: -group.count), *_shadowed(entry)]
+
+
+def left_out(entry: Entry, *, limit: int | None = _EXAMPLES) -> list[LeftOut]:
+    """Of a preemption: who left which candidates out, and why; with so many names of each, or all.
+
+    Shadow policies come last.
+    """
+    groups: dict[tuple[str, str, bool], list[str]] = {}
+    for shadow, dropped in ((False, entry.dropped), (True, entry.would_drop)):
+        for node, policy, text in dropped:
+            groups.setdefault((policy, text, shadow), []).append(node)
+    return [
+        LeftOut(who, text, len(nodes), nodes[:limit], shadow) for (who, text, shadow), nodes in groups.items()
+    ]
+
+
+def bound_node(entries: Sequence[Entry]) -> str:
+    """The node that the pod of the newest entry was bound to by us; ``""`` where it was not.
+
+    A StatefulSet uses names again: a pod of another UID is another pod.
+    """
+    uid = entries[0].pod.uid if entries else ""
+    return next((e.node for e in entries if e.verb == "bind" and not e.error and e.pod.uid == uid), "")
 
 
 def _shadowed(entry: Entry) -> Iterator[RefusedGroup]:
@@ -198,7 +228,7 @@ def _group(entry: Entry, voice: Voice, reason: Reason, places: list[int]) -> Ref
         hook=voice.hook,
         reason=reason.text,
         count=len(places),
-        nodes=[entry.names[entry.rows[voice.rows[place]]] for place in first],
+        nodes=[entry.name(voice.rows[place]) for place in first],
         details=[voice.detail(place) for place in first],
         change=what_would_help(reason),
         shadow=voice.shadow,
@@ -218,14 +248,6 @@ def _event(entry: Entry, *, never_offered: int) -> str:
     if never_offered:
         lines.append(f"and {never_offered} more in its own words")
     return f"0/{entry.offered + never_offered} nodes are available: {', '.join(lines)}."
-
-
-def _left_out(since: Sequence[Entry]) -> list[LeftOut]:
-    preempted = next((entry for entry in since if entry.verb == "preempt"), None)
-    groups: dict[tuple[str, str], list[str]] = {}
-    for node, policy, text in preempted.dropped if preempted else ():
-        groups.setdefault((policy, text), []).append(node)
-    return [LeftOut(who, text, len(nodes), nodes[:_EXAMPLES]) for (who, text), nodes in groups.items()]
 
 
 def _run(voice: Voice) -> HookRun:

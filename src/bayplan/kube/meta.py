@@ -16,6 +16,7 @@ class OwnerReference(Struct, frozen=True, gc=False, omit_defaults=True, rename="
     name: str = ""
     uid: str = ""
     controller: bool | None = None
+    api_version: str = ""
 
 
 class ObjectMeta(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -33,3 +34,39 @@ class ObjectMeta(Struct, frozen=True, gc=False, omit_defaults=True, rename="came
 
 
 NO_META = ObjectMeta()
+
+
+class NamedObject(Struct, frozen=True, omit_defaults=True):
+    """An object of which scheduling looks at little; what it looks at comes with its own fields."""
+
+    metadata: ObjectMeta | None = None
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return (self.metadata or NO_META).name or ""
+
+    @property
+    def namespace(self) -> str:
+        """``metadata.namespace``; ``default`` where a manifest leaves it out."""
+        return (self.metadata or NO_META).namespace or "default"
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def uid(self) -> str:
+        """``metadata.uid``."""
+        return (self.metadata or NO_META).uid or ""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """``metadata.labels``."""
+        return (self.metadata or NO_META).labels or EMPTY
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """``metadata.annotations``."""
+        return (self.metadata or NO_META).annotations or EMPTY

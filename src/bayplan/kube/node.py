@@ -43,6 +43,13 @@ class NodeInfo(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"
     container_runtime_version: str = ""
 
 
+class ContainerImage(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """An image that is on a node."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of ``status`` that scheduling looks at."""
 
@@ -119,3 +126,21 @@ class NodeObject(Struct, frozen=True, dict=True, omit_defaults=True):
     def capacity(self) -> Mapping[str, int]:
         """What the machine has, by resource."""
         return amounts((self.status or NO_STATUS).capacity)
+
+
+class NodeStatusWithImages(NodeStatus, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """The status with the list of images: 50 on each node of a large cluster, for one rule."""
+
+    images: tuple[ContainerImage, ...] | None = None
+
+
+class NodeWithImages(NodeObject, frozen=True, dict=True, omit_defaults=True):
+    """A Node whose images are read too, where somebody looks at them."""
+
+    status: NodeStatusWithImages | None = None
+
+    @cached_property
+    def images(self) -> Mapping[str, int]:
+        """Bytes of each image, by every name that it has."""
+        there = (self.status.images if self.status else None) or ()
+        return {name: image.size_bytes for image in there for name in image.names or ()}

@@ -3,11 +3,31 @@
 from collections.abc import Mapping
 from functools import cached_property
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from bayplan.kube.affinity import Affinity, TopologySpreadConstraint
 from bayplan.kube.meta import EMPTY, NO_META, ObjectMeta, OwnerReference
-from bayplan.kube.resources import Container, Quantities, Resources, pod_requests
+from bayplan.kube.resources import (
+    SMALL_CONTAINER,
+    Container,
+    Quantities,
+    Resources,
+    pod_requests,
+    says_for_all,
+)
 from bayplan.kube.taint import Taint, Toleration
+from bayplan.kube.volumes import Volume
+
+HostPort = tuple[str, str, int]
+_ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what a pod asks for, nothing that is listened on
+
+
+class NamedThing(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A line of which only the name is read: a scheduling gate, a resource claim."""
+
+    name: str = ""
 
 
 class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -27,6 +47,16 @@ class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
     scheduler_name: str | None = None
     service_account_name: str | None = None
     tolerations: list[Toleration] | None = None
+    affinity: Affinity | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    volumes: tuple[Volume, ...] | None = None
+    scheduling_gates: tuple["NamedThing", ...] | None = None
+    resource_claims: tuple["NamedThing", ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.volumes is not None:
+            # Config maps, secrets and the like say nothing about where a pod can run.
+            force_setattr(self, "volumes", tuple(each for each in self.volumes if each.counts) or None)
 
 
 class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -35,8 +65,10 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     phase: str | None = None
     nominated_node_name: str | None = None
     qos_class: str | None = None
+    start_time: str | None = None
 
 
+NO_AFFINITY = Affinity()
 NO_SPEC = PodSpec()
 NO_STATUS = PodStatus()
 
@@ -120,6 +152,16 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
         return self._spec.priority or 0
 
     @property
+    def preemption_policy(self) -> str:
+        """``spec.preemptionPolicy``; ``PreemptLowerPriority`` where it is not said."""
+        return self._spec.preemption_policy or "PreemptLowerPriority"
+
+    @property
+    def start_time(self) -> str:
+        """``status.startTime``, or ``""`` for a pod that has not started."""
+        return (self.status or NO_STATUS).start_time or ""
+
+    @property
     def priority_class_name(self) -> str:
         """``spec.priorityClassName``, or ``""``."""
         return self._spec.priority_class_name or ""
@@ -153,6 +195,36 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
         """Whether one of the pod's tolerations covers the taint."""
         return any(toleration.tolerates(taint) for toleration in self.tolerations)
 
+    @property
+    def affinity(self) -> Affinity:
+        """``spec.affinity``; empty where there is none."""
+        return self._spec.affinity or NO_AFFINITY
+
+    @cached_property
+    def affinity_text(self) -> bytes:
+        """The pod's terms about other pods, as one text; ``b""`` where there are none."""
+        affinity = self._spec.affinity
+        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+            return b""
+        return msgspec.json.encode((affinity.pod_affinity, affinity.pod_anti_affinity), order="sorted")
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """Ports of the node that the pod takes: protocol, address, number."""
+        sidecars = [c for c in self._spec.init_containers or () if c.restart_policy == "Always"]
+        taken = (port for c in (*(self._spec.containers or ()), *sidecars) for port in c.ports or ())
+        return tuple((p.protocol or "TCP", p.host_ip or _ANY_ADDRESS, p.host_port or 0) for p in taken)
+
+    @property
+    def gated(self) -> bool:
+        """Whether the pod has scheduling gates: it is not to be scheduled yet."""
+        return bool(self._spec.scheduling_gates)
+
+    @property
+    def volumes(self) -> tuple[Volume, ...]:
+        """``spec.volumes``, those that scheduling looks at: claims and disks, no secrets."""
+        return self._spec.volumes or ()
+
     @cached_property
     def requests(self) -> Mapping[str, int]:
         """What the pod needs, by resource: milli-CPU for ``cpu``, bytes or units for the rest."""
@@ -163,6 +235,26 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
             overhead=spec.overhead,
             pod_level=spec.resources,
         )
+
+    @cached_property
+    def nonzero_requests(self) -> tuple[int, int]:
+        """Milli-CPU and bytes of memory that a placed pod counts for where kube-scheduler scores nodes.
+
+        A container that asks for none counts as 100m and 200Mi: many that ask for nothing are not nothing. A
+        pod that asks as a whole is taken at its word, for what it says.
+        """
+        spec, known = self._spec, self.requests
+        missing = SMALL_CONTAINER
+        if says_for_all(spec.resources):
+            missing = {resource: least for resource, least in missing.items() if resource not in known}
+        counted = pod_requests(
+            spec.containers or (),
+            spec.init_containers or (),
+            overhead=spec.overhead,
+            pod_level=spec.resources,
+            missing=missing,
+        )
+        return counted.get("cpu", 0), counted.get("memory", 0)
 
     def request(self, resource: str) -> int:
         """What the pod needs of one resource; 0 where it asks for none."""

@@ -1,14 +1,19 @@
 """What a pod asks of a node: the sum that kube-scheduler makes over its containers."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from bayplan.kube.quantity import INT64_MAX, amount
 
 Quantities = dict[str, str | int | float]
 
 _HUGE_PAGES = "hugepages-"
+NOTHING: Mapping[str, int] = MappingProxyType({})
+SMALL_CONTAINER: Mapping[str, int] = MappingProxyType({"cpu": 100, "memory": 200 * 1024**2})
+"""What a container that asks for nothing counts as where nodes are scored: a tenth of a core, 200 MiB."""
 
 
 class Resources(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -18,6 +23,14 @@ class Resources(Struct, frozen=True, gc=False, omit_defaults=True):
     limits: Quantities | None = None
 
 
+class ContainerPort(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """A port of the node that a container takes."""
+
+    host_port: int | None = None
+    host_ip: str | None = field(name="hostIP", default=None)
+    protocol: str | None = None
+
+
 class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of a container that scheduling looks at."""
 
@@ -25,6 +38,12 @@ class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     image: str | None = None
     resources: Resources | None = None
     restart_policy: str | None = None
+    ports: tuple[ContainerPort, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.ports is not None:
+            # Most ports are the pod's own: no node is asked for them, and there is one list a container.
+            force_setattr(self, "ports", tuple(port for port in self.ports if port.host_port) or None)
 
 
 def amounts(quantities: Quantities | None) -> dict[str, int]:
@@ -34,14 +53,15 @@ def amounts(quantities: Quantities | None) -> dict[str, int]:
     return {resource: amount(resource, text) for resource, text in quantities.items()}
 
 
-def container_requests(resources: Resources | None) -> dict[str, int]:
+def container_requests(resources: Resources | None, missing: Mapping[str, int] = NOTHING) -> dict[str, int]:
     """A container's requests; what has a limit and no request asks for the limit.
 
-    The API server does that defaulting itself; a manifest written by hand has not been there yet.
+    The API server does that defaulting itself; a manifest written by hand has not been there yet. ``missing``
+    is what counts for a resource of which the container says nothing.
     """
     if resources is None:
-        return {}
-    return amounts(resources.limits) | amounts(resources.requests)
+        return dict(missing)
+    return {**missing, **amounts(resources.limits), **amounts(resources.requests)}
 
 
 def pod_requests(
@@ -50,21 +70,22 @@ def pod_requests(
     *,
     overhead: Quantities | None = None,
     pod_level: Resources | None = None,
+    missing: Mapping[str, int] = NOTHING,
 ) -> dict[str, int]:
     """What the pod needs at its hungriest moment, as kube-scheduler counts it.
 
     Init containers run one after another, so the largest counts, not the sum. Those with
     ``restartPolicy: Always`` (sidecars) keep running: they count beside the containers, and beside
     every init container that starts after them. Pod-level requests replace the sum per resource;
-    overhead comes on top.
+    overhead comes on top. ``missing`` is what each container asks for where it does not say.
     """
     running: dict[str, int] = {}
     for container in containers:
-        _add(running, container_requests(container.resources))
+        _add(running, container_requests(container.resources, missing))
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in init_containers:
-        asked = container_requests(container.resources)
+        asked = container_requests(container.resources, missing)
         if container.restart_policy == "Always":
             _add(running, asked)
             _add(sidecars, asked)
@@ -76,6 +97,16 @@ def pod_requests(
     running |= _pod_level_requests(pod_level, running)
     _add(running, amounts(overhead))
     return running
+
+
+def says_for_all(resources: Resources | None) -> bool:
+    """Whether ``spec.resources`` asks for something that Kubernetes knows for a whole pod."""
+    given = {**(resources.limits or {}), **(resources.requests or {})} if resources else {}
+    return any(map(_of_whole_pods, given))
+
+
+def _of_whole_pods(resource: str) -> bool:
+    return resource in ("cpu", "memory") or resource.startswith(_HUGE_PAGES)
 
 
 def _pod_level_requests(resources: Resources | None, containers: Mapping[str, int]) -> dict[str, int]:
@@ -92,7 +123,7 @@ def _pod_level_requests(resources: Resources | None, containers: Mapping[str, in
         if resource not in containers or resource.startswith(_HUGE_PAGES)
     }
     asked = limits | amounts(resources.requests)
-    return {r: value for r, value in asked.items() if r in ("cpu", "memory") or r.startswith(_HUGE_PAGES)}
+    return {resource: value for resource, value in asked.items() if _of_whole_pods(resource)}
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:

@@ -22,6 +22,7 @@ from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt, FailureKind
 from bayplan.engine.preempt import PreemptDecision
 from bayplan.ops.own import Families, render_own
+from bayplan.ops.shadow_metrics import ShadowMetrics
 
 # Texts come from policies: a policy which writes numbers into them must not fill the server's memory.
 _REASONS_LIMIT = 200
@@ -149,6 +150,11 @@ class Metrics:
             "Decisions for the recording: written, dropped where the disk is too slow, failed.",
             ["result"],
         )
+        self.journal_lines = counter(
+            "bayplan_journal_lines",
+            "Decisions for the journal on disk: written, dropped where it is too slow or full, failed.",
+            ["result"],
+        )
         self.reload_ok = gauge(
             "bayplan_last_reload_successful",
             "0 while a changed configuration is refused and the old one stays.",
@@ -164,19 +170,22 @@ class Metrics:
         self.loop_lag = seconds(
             "bayplan_event_loop_lag_seconds", "How late the event loop was, looked at about once a second."
         )
+        self.shadow = ShadowMetrics(self.registry, buckets=_SECONDS)
         self._reasons: set[tuple[str, str]] = set()
+        self._begin(verbs)
+
+    def _begin(self, verbs: Iterable[str]) -> None:
+        """A series that is not there before its first event hides that event from `increase`."""
         self.view_max_age.set(float("inf"))
         self.reload_ok.set(1)
         self.reload_time.set_to_current_time()
-        self._begin_at_zero(verbs)
-
-    def _begin_at_zero(self, verbs: Iterable[str]) -> None:
-        """A series that is not there before its first event hides that event from `increase`."""
         for verb in verbs:
             for result in _RESULTS:
                 self.requests.labels(verb, result)
         for result in ("ok", "refused"):
             self.reloads.labels(result)
+        for result in ("written", "dropped", "failed"):
+            self.journal_lines.labels(result)
 
     def ran(self, attempt: Attempt) -> None:
         """Count the hooks that were called for one request."""
@@ -227,6 +236,10 @@ class Metrics:
     def recorded(self, result: str) -> None:
         """Count a decision that a recording got, or did not: written, dropped or failed."""
         self.recordings.labels(result).inc()
+
+    def journaled(self, result: str) -> None:
+        """Count a decision that the journal on disk got, or did not: written, dropped or failed."""
+        self.journal_lines.labels(result).inc()
 
     def reloaded(self, result: str) -> None:
         """Count a reload: ok or refused."""

@@ -19,6 +19,7 @@ import bayplan
 from bayplan import Args, NodeTable, Pod, Reason, Score, Snapshot, Verdict, blocks
 from bayplan.blocks import Scope
 from bayplan.policies.node_prices import Capacity, Floats, NodePrices, Price, PriceArgs
+from bayplan.policies.shares import Ints
 
 _PODS_AND_NODES = frozenset({"pods", "nodes"})
 _NODES = frozenset({"nodes"})
@@ -157,14 +158,14 @@ class Cost:
         scores = np.where(in_use, 50.0 + 50.0 * full, 50.0 * empty)
         return Score(scores, detail="{more:.4g} an hour more, {full:.0%} full", more=more, full=full)
 
-    def _shares(self, nodes: NodeTable, requested: Callable[[str], object]) -> Floats:
+    def _shares(self, nodes: NodeTable, requested: Callable[[str], Ints | int]) -> Floats:
         """What part of each node that is: the weighted mean over the resources that the node has."""
         total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
         for resource in self._args.resources:
             allocatable = nodes[f"{resource.name}.allocatable"]
             has = allocatable > 0
-            part = np.asarray(requested(resource.name), dtype=np.float64) / np.maximum(allocatable, 1)
-            total += resource.weight * np.where(has, part, 0.0)
+            part = np.divide(requested(resource.name), allocatable, out=np.zeros(len(nodes)), where=has)
+            total += resource.weight * part
             weights += resource.weight * has
         shares: Floats = np.divide(total, weights, out=total, where=weights > 0)
         return shares

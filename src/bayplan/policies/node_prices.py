@@ -131,8 +131,11 @@ class NodePrices:
         return found
 
     def _known(self, nodes: NodeTable) -> Floats:
-        prices = np.full(len(nodes), np.nan)
-        for read in self._readers:
+        if not self._readers:
+            return np.full(len(nodes), np.nan)
+        first, *others = self._readers
+        prices = first(nodes)
+        for read in others:
             missing = np.isnan(prices)
             if missing.any():
                 prices = np.where(missing, read(nodes), prices)

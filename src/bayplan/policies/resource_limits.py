@@ -6,7 +6,7 @@ Reads    the placed pods; ``allocatable`` of the resources, times a factor; a so
 """
 
 from collections.abc import Iterator
-from functools import reduce
+from functools import cache, partial, reduce
 from operator import or_
 from typing import Annotated, Literal
 
@@ -141,35 +141,38 @@ class _Limit:
         self._over = {name: self._about(name, _OVER) for name in self._share}
         self._tight = {name: self._about(name, _TIGHT) for name in self._factors | self._headroom}
         self._labels = [label for label, _ in self._factors.values() if label is not None]
+        self._unreadable = [_no_factor(label) for label in self._labels]
         self.columns = [*self._labels, *([self._usage.column] if self._usage else [])]
 
     def verdicts(self, pod: Pod, nodes: NodeTable) -> Iterator[Verdict]:
         """What each part of the limit says of the nodes."""
         # A label that cannot be read comes first: the numbers behind the others would be wrong.
-        yield from (_unreadable(label, nodes) for label in self._labels)
+        for label, reason in zip(self._labels, self._unreadable, strict=True):
+            yield reason.where(nodes[Label(label.key)].present & ~_is_factor(nodes[label]))
+        usable = cache(partial(self._allocatable, nodes))
+        counted = self.pods.seen_from(pod)
         if self._most is not None:
-            count = nodes.count(self.pods.seen_from(pod))
+            count = nodes.count(counted)
             yield self._full.where(count >= self._most, count=count)
         for resource in self._share:
-            yield self._within_share(pod, nodes, resource)
+            used = nodes.sum(resource, counted)
+            yield self._within_share(pod, resource, used, usable(resource))
         # The room that is kept free is kept for daemons, who have no other node to go to.
         if pod.owner is None or pod.owner.kind != "DaemonSet":
             for resource in self._tight:
-                yield self._stays_free(pod, nodes, resource)
+                yield self._stays_free(pod, nodes, resource, usable(resource))
         if self._usage is not None:
             yield self._usage.verdict(pod, nodes)
 
-    def _within_share(self, pod: Pod, nodes: NodeTable, resource: str) -> Verdict:
-        used = nodes.sum(resource, self.pods.seen_from(pod))
-        most = part_of(self._allocatable(nodes, resource), self._share[resource])
+    def _within_share(self, pod: Pod, resource: str, used: Ints, all_of_it: Ints) -> Verdict:
+        most = part_of(all_of_it, self._share[resource])
         need = pod.request(resource)
         # Not used + need: a pod may ask for the largest int64.
         return self._over[resource].where((used > most - need) & (need > 0), used=used, most=most, need=need)
 
-    def _stays_free(self, pod: Pod, nodes: NodeTable, resource: str) -> Verdict:
-        all_of_it = self._allocatable(nodes, resource)
+    def _stays_free(self, pod: Pod, nodes: NodeTable, resource: str, all_of_it: Ints) -> Verdict:
         amount, part = self._headroom.get(resource, (0, 0))
-        kept = amount + all_of_it - part_of(all_of_it, WHOLE - part)
+        kept = all_of_it - part_of(all_of_it, WHOLE - part) if part else amount
         free = all_of_it - nodes[f"{resource}.requested"]
         need = pod.request(resource)
         return self._tight[resource].where((free - kept < need) & (need > 0), free=free, need=need, kept=kept)
@@ -228,9 +231,8 @@ def _is_factor(said: NDArray[np.float64]) -> NDArray[np.bool_]:
     return (said >= 0.0) & (said <= HIGHEST_FACTOR)
 
 
-def _unreadable(label: Label, nodes: NodeTable) -> Verdict:
-    reason = Reason(f"node's label {label.key} is no factor", helped_by=frozenset({"nodes"}))
-    return reason.where(nodes[Label(label.key)].present & ~_is_factor(nodes[label]))
+def _no_factor(label: Label) -> Reason:
+    return Reason(f"node's label {label.key} is no factor", helped_by=frozenset({"nodes"}))
 
 
 def _label_or_factor(said: FactorLabel | Number) -> tuple[Label | None, int]:

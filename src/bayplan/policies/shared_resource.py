@@ -9,7 +9,7 @@ Reads     the pod's requests; the sizes of the devices from the node.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Annotated, Literal
 
 import msgspec
@@ -118,18 +118,20 @@ class SharedResource:
         if not isinstance(ask, _Ask):
             return ask
         verdicts = []
-        for units, need in ask.needs:
-            free, text = nodes[units], nodes[units.capacity]
-            best = free.max(axis=1, initial=-1)
+        every_free = _by_device([nodes[units] for units, _ in ask.needs])
+        for free, (units, need) in zip(every_free, ask.needs, strict=True):
+            text = nodes[units.capacity]
+            best = free.max(axis=0, initial=-1)
             unreadable = text.present & (best < 0)
             verdicts.append(UNREADABLE.where(unreadable, key=units.capacity.key, text=text))
             verdicts.append(NO_DEVICE.where(best < need, best=np.maximum(best, 0), need=need))
-        found = _fitting([nodes[units] for units, _ in ask.needs], ask).sum(axis=1)
+        fitting = _fitting(every_free, ask)
         if ask.devices > 1:
+            found = fitting.sum(axis=0)
             verdicts.append(TOO_FEW.where(found < ask.devices, found=found, wanted=ask.devices))
         elif len(ask.needs) > 1:
             needs = ", ".join(f"{need} {units.resource}" for units, need in ask.needs)
-            verdicts.append(NOT_TOGETHER.where(found < 1, needs=needs))
+            verdicts.append(NOT_TOGETHER.where(~fitting.any(axis=0), needs=needs))
         return reduce(or_, verdicts)
 
     @bayplan.score
@@ -138,8 +140,7 @@ class SharedResource:
         ask = self._ask(pod)
         if not isinstance(ask, _Ask):
             return np.full(len(nodes), np.nan)
-        _, left = self._choose([nodes[units] for units, _ in ask.needs], ask)
-        total = left.sum(axis=1)
+        total = self._left([nodes[units] for units, _ in ask.needs], ask)
         total = np.where(np.isinf(total), np.nan, total)
         return total if self._args.nodes == "spread" else -total
 
@@ -182,17 +183,28 @@ class SharedResource:
         well = text.isascii() and text.isdecimal() and len(text) <= 4 and int(text) > 0
         return int(text) if well else self._bad_count
 
+    def _left(self, free: Sequence[Ints], ask: _Ask) -> NDArray[np.float64]:
+        """What the pod's devices of each node would have left together; infinity where they are too few."""
+        if ask.devices > 1 or self._args.device != "best-fit":
+            total: NDArray[np.float64] = self._choose(free, ask)[1].sum(axis=1)
+            return total
+        # The usual case: how much the best one has left tells, and not which it is.
+        by_device = _by_device(free)
+        left = _left_of_each(by_device, ask, _fitting(by_device, ask))
+        least: NDArray[np.float64] = left.min(axis=0, initial=np.inf)
+        return least
+
     def _choose(self, free: Sequence[Ints], ask: _Ask) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """The devices of each node that the pod would get, and what each has left, in pods like this one.
 
         Infinity where a node has too few of them.
         """
-        fitting = _fitting(free, ask)
+        by_device = _by_device(free)
+        fitting = _fitting(by_device, ask).T
         rows, width = fitting.shape
         if width < ask.devices:
             return np.zeros((rows, 1), dtype=np.intp), np.full((rows, 1), np.inf)
-        spare = [f[:, :width] / need for f, (_, need) in zip(free, ask.needs, strict=True)]
-        left = np.where(fitting, np.sum(spare, axis=0) - len(spare), np.inf)
+        left = _left_of_each(by_device, ask, fitting.T).T
         order = left if self._args.device == "best-fit" else ~fitting
         if ask.devices == 1:
             # The usual case, and several times faster than sorting.
@@ -204,7 +216,21 @@ class SharedResource:
 
 def _fitting(free: Sequence[Ints], ask: _Ask) -> NDArray[np.bool_]:
     """Which devices of each node have enough of everything; a device must have all that is asked for."""
-    width = min(f.shape[1] for f in free)
-    enough = [f[:, :width] >= need for f, (_, need) in zip(free, ask.needs, strict=True)]
-    fitting: NDArray[np.bool_] = np.logical_and.reduce(enough)
-    return fitting
+    width = min(len(f) for f in free)
+    enough = [f[:width] >= need for f, (_, need) in zip(free, ask.needs, strict=True)]
+    return reduce(and_, enough)
+
+
+def _left_of_each(free: Sequence[Ints], ask: _Ask, fitting: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """What each device would have left, in pods like this one; infinity for one that does not fit."""
+    left = np.zeros(fitting.shape)
+    for f, (_, need) in zip(free, ask.needs, strict=True):
+        left += f[: len(fitting)] / need
+    left -= len(free)
+    left[~fitting] = np.inf
+    return left
+
+
+def _by_device(free: Sequence[Ints]) -> list[Ints]:
+    """A row a device instead of a row a node: nodes are many, and what is side by side is fast."""
+    return [np.ascontiguousarray(f.T) for f in free]

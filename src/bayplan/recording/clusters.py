@@ -62,9 +62,17 @@ class ClusterWriter:
 
         rows = sorted(changed | loaded)
         waiting, fresh = _waiting(waited, elsewhere), self._load is None
+        doubted = self._known.unsettled if self._known is not None and not fresh else {}
+        unsettled = None if snapshot.unsettled == doubted else dict(snapshot.unsettled)
         for start in range(0, len(rows) or 1, _ROWS_A_LINE):
             part = [told(row) for row in rows[start : start + _ROWS_A_LINE]]
-            yield Cluster(fresh=fresh and not start, size=size, rows=part, waiting=None if start else waiting)
+            yield Cluster(
+                fresh=fresh and not start,
+                size=size,
+                rows=part,
+                waiting=None if start else waiting,
+                unsettled=None if start else unsettled,
+            )
 
     def _before(self) -> tuple[tuple[Sequence[NodeObject], Sequence[tuple[Pod, ...]]], Sequence[Pod]]:
         if self._known is None or self._load is None:
@@ -103,6 +111,7 @@ class ClusterReader:
         self._objects: list[NodeObject] = []
         self._placed: list[tuple[Pod, ...]] = []
         self._waiting: list[Pod] = []
+        self._unsettled: dict[str, str] = {}
         self._tally = Tally()
         self._changed: set[int] = set()
         self._loaded: set[int] = set()
@@ -124,6 +133,8 @@ class ClusterReader:
             gone = set(line.waiting.gone)
             left = [pod for place, pod in enumerate(self._waiting) if place not in gone]
             self._waiting = left + line.waiting.came
+        if line.unsettled is not None:
+            self._unsettled = line.unsettled
         self._dirty = True
 
     def snapshot(self) -> Snapshot:
@@ -141,7 +152,10 @@ class ClusterReader:
         table = self._last.nodes.followed_by(list(self._objects), load, changed=changed, loaded=loaded)
         waiting = list(self._waiting)
         self._last = Snapshot(
-            table, lambda: [pod for there in load.pods for pod in there] + waiting, elsewhere=waiting
+            table,
+            lambda: [pod for there in load.pods for pod in there] + waiting,
+            elsewhere=waiting,
+            unsettled=self._unsettled,
         )
         self._changed.clear()
         self._loaded.clear()

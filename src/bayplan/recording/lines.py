@@ -10,7 +10,8 @@ from msgspec import Raw, Struct
 
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
-from bayplan.snapshot.sources import Match, Scalar
+from bayplan.snapshot.bynode import Scalar
+from bayplan.snapshot.sources import Match
 
 FORMAT = 1
 """Another number where older programs could not read the file."""
@@ -82,6 +83,8 @@ class Cluster(Line, frozen=True, kw_only=True, tag="cluster"):
     """How many nodes there are now."""
     rows: list[Row] = []
     waiting: Waiting | None = None
+    unsettled: dict[str, str] | None = None
+    """All binds that may have happened or not, as node by UID; ``None`` for no change."""
 
 
 class Whole(Line, frozen=True, kw_only=True, tag="whole"):

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -22,7 +23,7 @@ class Damage(Exception):
 def read_lines(path: Path) -> Iterator[AnyLine | Damage]:
     """The lines of a file; for one that cannot be read, what is wrong with it."""
     number = 0
-    for number, text in enumerate(_texts(path), start=1):
+    for number, text in enumerate(texts(path), start=1):
         if isinstance(text, Damage):
             yield text
             continue
@@ -49,11 +50,14 @@ def _check(path: Path, line: AnyLine) -> None:
         )
 
 
-def _texts(path: Path) -> Iterator[bytes | Damage]:
-    """The lines as bytes. The last one may be cut off: the process was killed while it wrote."""
+def texts(path: Path, file: BinaryIO | None = None) -> Iterator[bytes | Damage]:
+    """The lines as bytes, from the file where it is open already.
+
+    The last one may be cut off: the process was killed while it wrote.
+    """
     rest: list[bytes] = []
     size = 0
-    for chunk in _chunks(path):
+    for chunk in _chunks(path, file):
         if isinstance(chunk, Damage):
             yield chunk
             continue
@@ -69,12 +73,12 @@ def _texts(path: Path) -> Iterator[bytes | Damage]:
         yield Damage("the last line is cut off, as by a kill; it is left out")
 
 
-def _chunks(path: Path) -> Iterator[bytes | Damage]:
+def _chunks(path: Path, file: BinaryIO | None) -> Iterator[bytes | Damage]:
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == _GZIP_MAGIC
-            file.seek(0)
-            blocks = iter(lambda: file.read(_CHUNK), b"")
+        with file or path.open("rb") as opened:
+            packed = opened.read(2) == _GZIP_MAGIC
+            opened.seek(0)
+            blocks = iter(lambda: opened.read(_CHUNK), b"")
             yield from _unpacked(blocks) if packed else blocks
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from error

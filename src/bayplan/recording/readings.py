@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator, Mapping
 
 from bayplan.recording.lines import LatchedKeys, RequestedBefore, SourceReading
-from bayplan.snapshot.sources import NO_READINGS, Latch, Reading, Readings, Requested, Scalar, Source
+from bayplan.snapshot.bynode import Scalar
+from bayplan.snapshot.sources import NO_READINGS, Latch, Reading, Readings, Requested, Source
 
 _INT64 = 2**63
 _TYPES: dict[str, type] = {"float": float, "bool": bool, "str": str}

@@ -5,7 +5,6 @@ lines and writes those. It is never waited for: where it falls behind, decisions
 """
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ import msgspec
 
 from bayplan.engine.guard import Attempt
 from bayplan.kube.pod import Pod
+from bayplan.recording.backlog import Backlog
 from bayplan.recording.lines import FORMAT, Bound, Dropped, Header, Line, RecordingError, Unjudged, moment
 from bayplan.recording.notes import Answered, Basis, Commitment, Narrator
 from bayplan.recording.sink import RecordingFile, older
@@ -66,9 +66,7 @@ class Recorder:
         self._options = options
         self._version = version
         self._count = count
-        self._queue: queue.Queue[Answered | Commitment | Line | None] = queue.Queue(_QUEUE)
         self._lock = threading.Lock()
-        self._held_bytes = 0
         self._dropped = 0
         self._narrator = Narrator()
         self._snapshot_at = float("-inf")
@@ -79,8 +77,13 @@ class Recorder:
         self._written = 0
         self._stopped = ""
         self._begin()
-        self._thread = threading.Thread(target=self._run, name="bayplan-recorder", daemon=True)
-        self._thread.start()
+        self._queue: Backlog[Answered | Commitment | Line] = Backlog(
+            self._take,
+            name="bayplan-recorder",
+            most=_QUEUE,
+            most_bytes=_QUEUE_BYTES,
+            at_end=self._end,
+        )
 
     @property
     def problem(self) -> str:
@@ -110,44 +113,39 @@ class Recorder:
 
     def close(self) -> None:
         """Write what is left, and end the file."""
-        self._queue.put(None)
-        self._thread.join(_CLOSE_SECONDS)
+        self._queue.close(_CLOSE_SECONDS)
 
     def _offer(self, what: Answered | Commitment | Line, size_bytes: int = 0) -> None:
-        with self._lock:
-            full = self._held_bytes + size_bytes > _QUEUE_BYTES and self._held_bytes > 0
-            if not full and not self._stopped:
-                try:
-                    self._queue.put_nowait(what)
-                except queue.Full:
-                    full = True
-                else:
-                    self._held_bytes += size_bytes
-                    return
-            self._dropped += 1
-        self._count("dropped")
+        if self._stopped or not self._queue.offer(what, size_bytes):
+            with self._lock:
+                self._dropped += 1
+            self._count("dropped")
 
-    def _run(self) -> None:
-        while (what := self._queue.get()) is not None:
-            try:
-                self._record(what)
-                if self._queue.empty():
-                    self._file.flush()
-                if not isinstance(what, Line):
-                    self._count("written")
-            except OSError as error:
-                return self._stop(f"{self._options.file}: {error.strerror or error}")
-            except Exception:
-                # What a reader knows by now is not certain: the next line begins anew.
-                log.exception("a decision could not be recorded: this is a bug in Bayplan")
-                self._narrator.forget()
-                self._count("failed")
+    def _take(self, what: Answered | Commitment | Line) -> None:
+        if self._stopped:
+            return
+        try:
+            self._record(what)
+            if self._queue.empty():
+                self._file.flush()
+            if not isinstance(what, Line):
+                self._count("written")
+        except OSError as error:
+            self._stop(f"{self._options.file}: {error.strerror or error}")
+        except Exception:
+            # What a reader knows by now is not certain: the next line begins anew.
+            log.exception("a decision could not be recorded: this is a bug in Bayplan")
+            self._narrator.forget()
+            self._count("failed")
+
+    def _end(self) -> None:
+        if self._stopped:
+            return
         try:
             self._say_dropped()
             self._file.close()
         except OSError as error:
             self._stop(f"{self._options.file}: {error.strerror or error}")
-        return None
 
     def _stop(self, why: str) -> None:
         self._stopped = why
@@ -155,8 +153,6 @@ class Recorder:
         log.error("nothing is recorded any more: %s", why)
 
     def _record(self, what: Answered | Commitment | Line) -> None:
-        with self._lock:
-            self._held_bytes -= len(what.body) + len(what.answer) if isinstance(what, Answered) else 0
         self._say_dropped()
         if time.monotonic() - self._snapshot_at > self._options.snapshot_every_seconds:
             self._narrator.forget()

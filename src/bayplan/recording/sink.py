@@ -5,6 +5,7 @@ the end is missing. A file that is there already, or is full, is kept under anot
 """
 
 import zlib
+from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
@@ -55,12 +56,17 @@ class RecordingFile:
         self._file.close()
 
     def _put(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
-            left = left[self._file.write(left) or 0 :]
+        put_all(self._file, data)
         self.size_bytes += len(data)
 
 
-def older(path: Path) -> Path:
-    """The name under which the file before this one is kept; there is one at most."""
-    return path.with_name(f"{path.name}.1")
+def older(path: Path, number: int = 1) -> Path:
+    """The name under which a file before this one is kept: ``FILE.1`` is the last, ``FILE.2`` older."""
+    return path.with_name(f"{path.name}.{number}")
+
+
+def put_all(file: FileIO, data: bytes) -> None:
+    """Write all of it: a file that is nearly full takes a part."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) or 0 :]

@@ -8,9 +8,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.kube.meta import EMPTY
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.kube.quantity import INT64_MAX, QuantityError
+from bayplan.snapshot.objects import NO_OBJECTS, Objects
 from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
 
@@ -31,8 +33,14 @@ class Snapshot:
         *,
         rows: dict[str, int] | None = None,
         elsewhere: Sequence[Pod] | None = None,
+        objects: Objects = NO_OBJECTS,
+        unsettled: Mapping[str, str] = EMPTY,
     ) -> None:
         self.nodes = nodes
+        self.unsettled = unsettled
+        """The node, by UID, of each pod whose bind may have happened or not: it counts there."""
+        self.objects = objects
+        """What there is beside nodes and pods: claims, namespaces, services and the like."""
         self.elsewhere = elsewhere
         """Pods on no known node, where they are kept apart: they come after those that are placed."""
         self._pods = pods
@@ -40,17 +48,19 @@ class Snapshot:
             self.__dict__["rows"] = rows
 
     @classmethod
-    def build(cls, nodes: Iterable[NodeObject], pods: Iterable[Pod] | None) -> "Snapshot":
+    def build(
+        cls, nodes: Iterable[NodeObject], pods: Iterable[Pod] | None, objects: Objects = NO_OBJECTS
+    ) -> "Snapshot":
         """A snapshot of these objects; ``pods=None`` says that nobody knows the pods."""
-        objects = list(nodes)
+        every = list(nodes)
         rows: dict[str, int] = {}
-        for row, node in enumerate(objects):
+        for row, node in enumerate(every):
             if rows.setdefault(node.name, row) != row:
                 raise DuplicateNode(f"node {node.name!r} is there twice")
         if pods is None:
-            return cls(NodeTable(objects), None, rows=rows)
+            return cls(NodeTable(every), None, rows=rows, objects=objects)
         kept = [pod for pod in pods if not pod.finished]
-        return cls(NodeTable(objects, _load(rows, kept)), kept, rows=rows)
+        return cls(NodeTable(every, _load(rows, kept)), kept, rows=rows, objects=objects)
 
     @cached_property
     def pods(self) -> Sequence[Pod]:
@@ -96,13 +106,15 @@ class Snapshot:
             every[row : row + 1] = [node]
         new = len(every) - len(self.nodes)
         grown = Load([*load.requests, *[NO_REQUESTS] * new], [*load.pods, *[()] * new], load.tally)
-        return Snapshot(NodeTable(every, grown), self._pods, rows=rows)
+        table = NodeTable(every, grown)
+        return Snapshot(table, self._pods, rows=rows, objects=self.objects, unsettled=self.unsettled)
 
     def with_readings(self, readings: Readings) -> "Snapshot":
         """The same cluster with these values from outside."""
         if readings is NO_READINGS:
             return self
-        return Snapshot(self.nodes.with_readings(readings), self._pods, rows=self.rows)
+        table = self.nodes.with_readings(readings)
+        return Snapshot(table, self._pods, rows=self.rows, objects=self.objects, unsettled=self.unsettled)
 
     def without(self, uids: Collection[str]) -> "Snapshot":
         """The cluster once these pods are gone."""
@@ -154,7 +166,7 @@ class Snapshot:
             return [*(pod for pod in self.pods if pod.uid not in gone_uids), *arrived]
 
         table = self.nodes.with_load(Load(requests, pods, load.tally.changed(changes)))
-        return Snapshot(table, remaining, rows=rows)
+        return Snapshot(table, remaining, rows=rows, objects=self.objects, unsettled=self.unsettled)
 
 
 def _load(rows: Mapping[str, int], pods: Iterable[Pod]) -> Load:

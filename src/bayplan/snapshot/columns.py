@@ -4,7 +4,7 @@
 with NaN where the label is missing or cannot be read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError, amount
 from bayplan.kube.resources import Quantities
 from bayplan.snapshot.strings import Strings
@@ -47,6 +48,24 @@ class Column(Protocol):
     def read(self, nodes: list[NodeObject]) -> Values:
         """The values, one a node."""
         ...
+
+
+class PodColumn:
+    """Something that can be read from the pods of every node at once; derive a frozen dataclass from it."""
+
+    @property
+    def title(self) -> str:
+        """How errors and ``bayplan columns`` call it."""
+        raise NotImplementedError
+
+    @property
+    def meaning(self) -> str:
+        """One line for ``bayplan columns``."""
+        raise NotImplementedError
+
+    def read_pods(self, pods: Sequence[Iterable[Pod]]) -> NDArray[Any]:
+        """The values, one a node, out of the pods of each."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from typing import Any
 
 import msgspec
 
-from bayplan.kube.node import NodeObject
+from bayplan.kube.kinds import OBJECT_KINDS
+from bayplan.kube.node import NodeWithImages
 from bayplan.kube.pod import Pod
 from bayplan.kube.yaml import YamlError, read_documents
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.objects import Objects
 
 
 class SnapshotError(ValueError):
@@ -27,20 +29,21 @@ class _List(msgspec.Struct):
 _LIST = msgspec.json.Decoder(_List)
 _KIND = msgspec.json.Decoder(_Kind)
 _OBJECTS: dict[str, msgspec.json.Decoder[Any]] = {
-    "Node": msgspec.json.Decoder(NodeObject),
+    "Node": msgspec.json.Decoder(NodeWithImages),
     "Pod": msgspec.json.Decoder(Pod),
+    **{name: msgspec.json.Decoder(kind.part) for name, kind in OBJECT_KINDS.items()},
 }
 _Found = tuple[str, str, bytes | msgspec.Raw]
 _HOW = "make one with: kubectl get nodes,pods -A -o json > cluster.json"
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    """Read a snapshot file, JSON or YAML; objects that are neither nodes nor pods are passed over."""
+    """Read a snapshot file, JSON or YAML; objects that scheduling does not look at are passed over."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise SnapshotError(f"{path}: {error.strerror or error}; {_HOW}") from error
-    found: dict[str, list[Any]] = {"Node": [], "Pod": []}
+    found: dict[str, list[Any]] = {kind: [] for kind in _OBJECTS}
     for where, kind, raw in _objects(content, path):
         if kind in _OBJECTS:
             found[kind].append(_decode(_OBJECTS[kind], raw, where))
@@ -49,7 +52,8 @@ def load_snapshot(path: Path) -> Snapshot:
     if not found["Node"]:
         raise SnapshotError(f"{path}: no nodes in it; {_HOW}")
     try:
-        return Snapshot.build(found["Node"], found["Pod"])
+        others = Objects.of((kind, one) for kind in OBJECT_KINDS for one in found[kind])
+        return Snapshot.build(found["Node"], found["Pod"], others)
     except ValueError as error:
         raise SnapshotError(f"{path}: {error}") from error
 

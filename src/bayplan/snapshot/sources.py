@@ -6,22 +6,18 @@ by node. A value that is missing, or older than its source allows, is NaN.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.kube.node import NodeObject
 from bayplan.kube.yaml import suggest
-from bayplan.snapshot.columns import Values, parse_number
+from bayplan.snapshot.bynode import Scalar, floats, numbers, places, texts
+from bayplan.snapshot.columns import Values
 from bayplan.snapshot.strings import Strings
 
-Scalar = float | int | bool | str
 Match = Literal["name", "internalIP", "hostname"]
-PLAIN = ""
-"""The field of a source that gives one value a node."""
-
 _TYPES = {float: "number", str: "text", bool: "true or false"}
 
 
@@ -140,19 +136,27 @@ class Reading:
     before: "Requested | None" = None
     """What pods requested when the values were made; ``None`` where pods are not known."""
 
+    @property
+    def keys(self) -> "Keys":
+        """The column of the names that it knows nodes by."""
+        return Keys(self.match)
+
     def read(self, column: Source | Latch, nodes: Iterable[NodeObject]) -> Values:
         """The column's values, one a node."""
-        keys = [key_of(node, self.match) for node in nodes]
+        return self.over(column, self.keys.read(list(nodes)))
+
+    def over(self, column: Source | Latch, keys: Strings) -> Values:
+        """The column's values, one for each of these names of nodes."""
         if isinstance(column, Latch):
             on = self.latched.get(column)
             if on is None:
                 on = column.after(numbers(self.fields.get(column.column.field, {})), frozenset())
-            return np.array([key in on for key in keys], dtype=np.bool_)
+            return places(on, keys) >= 0
         there = self.fields.get(column.field, {})
-        if column.type is str:
-            return Strings.intern([_text(there.get(key)) for key in keys])
-        found = numbers({key: there[key] for key in keys if key in there})
-        return np.array([found.get(key, np.nan) for key in keys], dtype=np.float64)
+        if len(keys.values) < len(there):
+            there = {key: there[key] for key in keys.values if key in there}
+        at, values = places(there, keys), list(there.values())
+        return texts(values, at) if column.type is str else floats(values)[at]
 
 
 @dataclass(frozen=True)
@@ -177,48 +181,25 @@ class Readings:
 NO_READINGS = Readings()
 
 
-def by_field(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
-    """Values by field out of values by node: ``{"a": 1}`` or ``{"a": {"warranty": True}}``.
+@dataclass(frozen=True)
+class Keys:
+    """The names of nodes under which a source knows them, as a column that a table keeps."""
 
-    ``None`` and NaN are no values; `ValueError` for anything else that is neither a number nor a text.
-    """
-    fields: dict[str, dict[str, Scalar]] = {}
-    for node, value in values.items():
-        several = value if isinstance(value, Mapping) else {PLAIN: value}
-        for name, given in several.items():
-            one = given.item() if isinstance(given, np.generic) else given
-            if one is None or (isinstance(one, float) and isnan(one)):
-                continue
-            if not isinstance(one, Scalar):
-                where = f"{node}.{name}" if name else node
-                raise ValueError(f"{where}: want a number or a text, got {type(one).__name__}")
-            fields.setdefault(name, {})[node] = one
-    return fields
+    match: Match
 
+    @property
+    def title(self) -> str:
+        """How errors call it."""
+        return f"Keys({self.match!r})"
 
-def numbers(values: Mapping[str, Scalar]) -> dict[str, float]:
-    """Those that are numbers, or texts of numbers; never NaN or infinity."""
-    found = {}
-    for key, value in values.items():
-        number = parse_number(value, float) if isinstance(value, str) else _number(value)
-        if number is not None and np.isfinite(number):
-            found[key] = number
-    return found
+    @property
+    def meaning(self) -> str:
+        """One line for people."""
+        return "the name under which sources know the node"
 
-
-def _number(value: float) -> float:
-    """A whole number may be larger than any float."""
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
-
-
-def _text(value: Scalar | None) -> str | None:
-    """The text of a value; yes and no as JSON and YAML write them."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return None if value is None else str(value)
+    def read(self, nodes: list[NodeObject]) -> Strings:
+        """One name a node."""
+        return Strings.intern(key_of(node, self.match) for node in nodes)
 
 
 def key_of(node: NodeObject, match: Match) -> str:

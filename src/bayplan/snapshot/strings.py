@@ -4,12 +4,14 @@ Each distinct text is kept once and nodes hold its number, so comparing 5,000 no
 operation instead of 5,000 string comparisons.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 ABSENT = -1
+_SPARE = 1_000
 
 
 class Strings:
@@ -18,17 +20,25 @@ class Strings:
     __hash__ = None  # type: ignore[assignment]
     __slots__ = ("_codes_by_value", "codes", "values")
 
-    def __init__(self, codes: NDArray[np.int32], values: tuple[str, ...]) -> None:
+    def __init__(
+        self, codes: NDArray[np.int32], values: tuple[str, ...], known: dict[str, int] | None = None
+    ) -> None:
+        """``known`` are the codes by value, where somebody has them already."""
         self.codes = codes
         self.values = values
-        self._codes_by_value = {value: code for code, value in enumerate(values)}
+        self._codes_by_value = {value: code for code, value in enumerate(values)} if known is None else known
 
     @classmethod
     def intern(cls, texts: Iterable[str | None]) -> "Strings":
         """A column of these texts; ``None`` means that the node has none."""
-        seen: dict[str, int] = {}
-        codes = [ABSENT if text is None else seen.setdefault(text, len(seen)) for text in texts]
-        return cls(np.array(codes, dtype=np.int32), tuple(seen))
+        given = list(texts)
+        distinct = dict.fromkeys(given)
+        distinct.pop(None, None)
+        known = {text: code for code, text in enumerate(distinct) if text is not None}
+        codes: dict[str | None, int] = {None: ABSENT}
+        codes.update(known)
+        rows = np.fromiter(map(codes.__getitem__, given), dtype=np.int32, count=len(given))
+        return cls(rows, tuple(known), known)
 
     def extended(self, texts: Iterable[str | None]) -> "Strings":
         """The column with more rows after it."""
@@ -49,7 +59,13 @@ class Strings:
     ) -> "Strings":
         seen = dict(self._codes_by_value)
         more = [ABSENT if text is None else seen.setdefault(text, len(seen)) for text in texts]
-        return Strings(lay(np.array(more, dtype=np.int32)), tuple(seen))
+        codes = lay(np.array(more, dtype=np.int32))
+        if len(seen) == len(self.values):
+            return self.with_codes(codes)
+        column = Strings(codes, tuple(seen), seen)
+        # Nodes come and go, and with them texts that nobody has any more.
+        many = len(seen) > 2 * len(column) + _SPARE
+        return Strings.intern(column[row] for row in range(len(column))) if many else column
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -60,12 +76,24 @@ class Strings:
         """Which nodes have one of these texts."""
         if isinstance(texts, str):
             raise TypeError(f"isin wants several texts, such as [{texts!r}]; for one there is ==")
-        wanted = [self._codes_by_value[text] for text in texts if text in self._codes_by_value]
-        return np.isin(self.codes, wanted)
+        wanted = np.zeros(len(self.values) + 1, dtype=np.bool_)
+        wanted[self.find(list(texts))] = True
+        # The code of an absent text is -1: the last place.
+        wanted[ABSENT] = False
+        return wanted[self.codes]
+
+    def find(self, texts: Collection[str]) -> NDArray[np.int32]:
+        """The code of each of these texts; `ABSENT` for one that no node has."""
+        found = map(self._codes_by_value.get, texts, repeat(ABSENT))
+        return np.fromiter(found, dtype=np.int32, count=len(texts))
+
+    def with_codes(self, codes: NDArray[np.int32]) -> "Strings":
+        """Other rows of the same texts."""
+        return Strings(codes, self.values, self._codes_by_value)
 
     def take(self, rows: NDArray[np.intp]) -> "Strings":
         """The column for a choice of rows."""
-        return Strings(self.codes[rows], self.values)
+        return self.with_codes(self.codes[rows])
 
     def __eq__(self, other: object) -> NDArray[np.bool_]:  # type: ignore[override]
         if other is None:

@@ -20,6 +20,7 @@ from bayplan.snapshot.columns import (
     LABELS,
     NATIVE_RESOURCES,
     Column,
+    PodColumn,
     Resource,
     Values,
     split_resource,
@@ -87,6 +88,7 @@ class NodeTable:
         "_load",
         "_names",
         "_objects",
+        "_of_load",
         "_parent",
         "_readings",
         "_rows",
@@ -113,6 +115,7 @@ class NodeTable:
         self._last_read = LastRead() if last_read is None else last_read
         self._columns: dict[str, NDArray[Any]] = {}
         self._units: dict[Units, NDArray[np.int64]] = {}
+        self._of_load: dict[PodColumn, NDArray[Any]] = {}
         self._readings = NO_READINGS
         # Each with the reading it is from: the next table takes over what still holds.
         self._sourced: dict[Source | Latch, tuple[Reading, Values]] = {}
@@ -150,6 +153,14 @@ class NodeTable:
         """The pods on the nodes, of a table that was not taken from another."""
         return self._load
 
+    @property
+    def tally(self) -> PodTable:
+        """The placed pods of the cluster, by kind and by row of the table that this one was taken from."""
+        load = self._root()[0]._load
+        if load is None:
+            raise PodsUnknown("counting pods")
+        return load.tally
+
     def with_load(self, load: Load) -> "NodeTable":
         """The same nodes with other pods on them."""
         table = NodeTable(self.objects, load, static=self._static, last_read=self._last_read)
@@ -164,6 +175,7 @@ class NodeTable:
         table._names = self._names
         table._columns = self._columns
         table._units = self._units
+        table._of_load = self._of_load
         table._sourced = self._sourced
         table._readings = readings
         return table
@@ -204,6 +216,9 @@ class NodeTable:
             again = units.read_loaded([objects[row] for row in loaded.tolist()], there, devices=free.shape[1])
             if again.shape[1] == free.shape[1]:
                 table._units[units] = _patched_array(free, len(objects), loaded, again)
+        for column, old_values in last_read.of(self._of_load):
+            there = [load.pods[row] for row in loaded.tolist()]
+            table._of_load[column] = _patched_array(old_values, len(objects), loaded, column.read_pods(there))
         return table
 
     def _names_after(self, objects: list[NodeObject], changed: NDArray[np.intp]) -> Sequence[str] | None:
@@ -213,7 +228,7 @@ class NodeTable:
             return None
         return names if all(objects[row].name == names[row] for row in changed.tolist()) else None
 
-    def __getitem__(self, column: str | Column | Units | Source | Latch) -> Any:
+    def __getitem__(self, column: str | Column | PodColumn | Units | Source | Latch) -> Any:
         """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
         if isinstance(column, str):
             return self._named(column)
@@ -221,6 +236,8 @@ class NodeTable:
             return self._free_units(column)
         if isinstance(column, Source | Latch):
             return self._from_source(column)
+        if isinstance(column, PodColumn):
+            return self._of_placed(column)
         return self._declared(column)
 
     def __contains__(self, column: object) -> bool:
@@ -369,7 +386,7 @@ class NodeTable:
         values = self._units.get(units)
         if values is None:
             if self._parent is not None and self._rows is not None:
-                values = self._parent._free_units(units)[self._rows]
+                values = self._parent._free_units(units).take(self._rows, axis=0)
             elif self._load is None:
                 raise PodsUnknown(units.title)
             else:
@@ -378,13 +395,30 @@ class NodeTable:
             self._units[units] = values
         return values
 
+    def _of_placed(self, column: PodColumn) -> NDArray[Any]:
+        if self._parent is None:
+            self._last_read.note(column)
+        values = self._of_load.get(column)
+        if values is None:
+            if self._parent is not None and self._rows is not None:
+                values = self._parent._of_placed(column)[self._rows]
+            elif self._load is None:
+                raise PodsUnknown(column.title)
+            else:
+                values = column.read_pods(self._load.pods)
+            values.flags.writeable = False
+            self._of_load[column] = values
+        return values
+
     def _from_source(self, column: Source | Latch) -> Values:
         root, rows = self._root()
         reading = root._readings.of(column)
         root._last_read.note(column)
         known = root._sourced.get(column)
         if known is None or known[0] is not reading:
-            values = reading.read(column, root.objects)
+            keys = root._declared(reading.keys)
+            assert isinstance(keys, Strings)
+            values = reading.over(column, keys)
             if isinstance(values, np.ndarray):
                 values.flags.writeable = False
             known = root._sourced[column] = (reading, values)
@@ -414,7 +448,7 @@ class NodeTable:
 
 def _patched(values: Values, size: int, rows: NDArray[np.intp], fresh: Values) -> Values:
     if isinstance(values, Strings) and isinstance(fresh, Strings):
-        sized = Strings(_resized(values.codes, size), values.values)
+        sized = values.with_codes(_resized(values.codes, size))
         return sized.patched(rows, [fresh[row] for row in range(len(fresh))])
     assert isinstance(values, np.ndarray)
     assert isinstance(fresh, np.ndarray)

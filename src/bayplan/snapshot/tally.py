@@ -1,19 +1,21 @@
 """Placed pods, counted by what rules between pods look at.
 
-Pods that are alike (namespace, labels, owner, requests) are of one *kind*; a cluster of 150,000 pods
-has some thousand kinds. "How many pods like this are on each node" is then a question about kinds and
+Pods that are alike (namespace, labels, owner, requests, terms, ports) are of one *kind*; a cluster of 150,000
+pods has some thousand kinds. "How many pods like this are on each node" is then a question about kinds and
 one vector operation over counts, whatever the number of pods.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.kube.pod import Pod
+from bayplan.kube.affinity import Affinity
+from bayplan.kube.pod import HostPort, Pod
 from bayplan.snapshot.saturate import add_up
 from bayplan.snapshot.strings import Strings
 
@@ -32,6 +34,15 @@ class PodKind:
     owner: str
     """UID of the controller, or ``""``."""
     requests: Mapping[str, int]
+    affinity: Affinity
+    """Its terms about other pods; those about nodes need not be the same for all."""
+    host_ports: tuple[HostPort, ...]
+    terminating: bool
+    affinity_text: bytes
+    """The terms about other pods as one text: kinds with the same terms have the same."""
+
+
+Fact = TypeVar("Fact")
 
 
 class Condition(Protocol):
@@ -50,6 +61,8 @@ class PodKinds:
         self._kinds: list[PodKind] = []
         self._columns: dict[str, Strings] = {}
         self._amounts: dict[str, NDArray[np.int64]] = {}
+        self._facts: dict[str, list[Any]] = {}
+        self._kept: dict[str, Any] = {}
         # What-if copies are made in policy threads while the watch adds kinds.
         self._lock = threading.Lock()
 
@@ -62,6 +75,9 @@ class PodKinds:
             tuple(sorted(labels.items())),
             owner.uid if owner else "",
             tuple(sorted(requests.items())),
+            pod.affinity_text,
+            pod.host_ports,
+            pod.terminating,
         )
         known = self._numbers.get(key)
         if known is not None:
@@ -69,7 +85,18 @@ class PodKinds:
         with self._lock:
             number = self._numbers.setdefault(key, len(self._kinds))
             if number == len(self._kinds):
-                self._kinds.append(PodKind(pod.namespace, labels, key[2], requests))
+                self._kinds.append(
+                    PodKind(
+                        pod.namespace,
+                        labels,
+                        key[2],
+                        requests,
+                        pod.affinity,
+                        pod.host_ports,
+                        pod.terminating,
+                        pod.affinity_text,
+                    )
+                )
         return number
 
     def only(self, numbers: NDArray[np.int64]) -> "PodKinds":
@@ -97,6 +124,10 @@ class PodKinds:
         """One label of each kind."""
         return self._texts(f"label {key}", count, lambda kind: kind.labels.get(key))
 
+    def terminating(self, count: int) -> Bools:
+        """Which kinds are of pods that are being deleted."""
+        return self._texts("terminating", count, lambda kind: "" if kind.terminating else None).present
+
     def amounts(self, resource: str, count: int) -> NDArray[np.int64]:
         """What a pod of each kind requests of a resource."""
         known = self._amounts.get(resource)
@@ -108,6 +139,24 @@ class PodKinds:
             self._amounts[resource] = known
         return known[:count]
 
+    def facts(self, name: str, count: int, read: Callable[[PodKind], Fact]) -> list[Fact]:
+        """Something about each kind, at least of the first ``count``; read once a kind and kept by name."""
+        known = self._facts.setdefault(name, [])
+        if len(known) < count:
+            # Two threads may be here at once: each writes the same facts to the same places, and who read
+            # fewer kinds must not cut off what the other one wrote.
+            start = len(known)
+            fresh = [read(kind) for kind in self._kinds[start:]]
+            known[start : start + len(fresh)] = fresh
+        return known
+
+    def kept(self, name: str, make: Callable[[], Fact]) -> Fact:
+        """Something that somebody keeps beside the kinds, such as an index of them; made on first use."""
+        known: Fact | None = self._kept.get(name)
+        if known is None:
+            known = self._kept.setdefault(name, make())
+        return known
+
     def _texts(self, name: str, count: int, read: "KindText") -> Strings:
         known = self._columns.get(name)
         if known is None:
@@ -116,7 +165,7 @@ class PodKinds:
         elif len(known) < count:
             known = known.extended([read(kind) for kind in self._kinds[len(known) : count]])
             self._columns[name] = known
-        return known if len(known) == count else Strings(known.codes[:count], known.values)
+        return known if len(known) == count else known.with_codes(known.codes[:count])
 
 
 class KindText(Protocol):
@@ -143,16 +192,24 @@ class _Entries:
     def __len__(self) -> int:
         return len(self.counts)
 
+    @cached_property
+    def highest_row(self) -> int:
+        return int(self.rows.max(initial=0))
+
+
+_Picked = list[tuple[_Entries, NDArray[np.intp]]]
+
 
 class PodTable:
     """How many pods of each kind are on each node. Frozen: a few parts, whose sum is the truth."""
 
-    __slots__ = ("_kind_count", "_kinds", "_parts")
+    __slots__ = ("_kind_count", "_kinds", "_last", "_parts")
 
     def __init__(self, kinds: PodKinds, parts: tuple[_Entries, ...]) -> None:
         self._kinds = kinds
         self._kind_count = len(kinds)
         self._parts = tuple(part for part in parts if len(part))
+        self._last: tuple[Bools, _Picked] | None = None
 
     @classmethod
     def of(cls, pods_by_row: Iterable[Sequence[Pod]]) -> "PodTable":
@@ -169,17 +226,28 @@ class PodTable:
         """What these pods request of a resource, on each of the first ``nodes`` rows."""
         return self._total(where, nodes, self._kinds.amounts(resource, self._kind_count))
 
+    @property
+    def kinds(self) -> tuple[PodKinds, int]:
+        """The kinds of pods, and how many of them, the first ones, are in this table."""
+        return self._kinds, self._kind_count
+
+    def weigh(self, weights: NDArray[np.int64] | Bools, nodes: int) -> NDArray[np.int64]:
+        """What the pods on each of the first ``nodes`` rows weigh, given the weight of a pod of each kind."""
+        weighty = weights.astype(np.bool_, copy=False)
+        total = np.zeros(self._rows(nodes), dtype=np.int64)
+        if weighty.any():
+            for part, at in self._pick(weighty):
+                np.add.at(total, part.rows[at], part.counts[at] * weights[part.numbers[at]])
+        return total[:nodes]
+
     def changed(self, changes: Iterable[tuple[Pod, int, int]]) -> "PodTable":
         """A copy with pods added (+1) to or taken (-1) from rows."""
         more = [(self._kinds.number(pod), row, by) for pod, row, by in changes]
         return PodTable(self._kinds, (*self._parts, _Entries.of(more)))
 
     def _total(self, where: Condition, nodes: int, amounts: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        chosen = where.over(self._kinds, self._kind_count)
-        # A row that is gone may still stand in two parts, where it adds up to nothing.
-        highest = max((int(part.rows.max()) for part in self._parts), default=0)
-        size = max(nodes, highest + 1)
-        picked = [(part, np.flatnonzero(chosen[part.numbers])) for part in self._parts]
+        picked = self._pick(where.over(self._kinds, self._kind_count))
+        size = self._rows(nodes)
         if amounts is not None:
             return add_up(
                 size, [(part.rows[at], amounts[part.numbers[at]], part.counts[at]) for part, at in picked]
@@ -188,6 +256,19 @@ class PodTable:
         for part, at in picked:
             np.add.at(total, part.rows[at], part.counts[at])
         return total[:nodes]
+
+    def _rows(self, nodes: int) -> int:
+        """How many rows to add up; one that is gone may still stand in two parts, and is nothing in sum."""
+        return max(nodes, 1 + max((part.highest_row for part in self._parts), default=0))
+
+    def _pick(self, chosen: Bools) -> _Picked:
+        """Where pods of these kinds are in each part."""
+        # One rule asks about the same pods several times: how many, how much of this, how much of that.
+        last = self._last
+        if last is None or not np.array_equal(last[0], chosen):
+            picked = [(part, np.flatnonzero(chosen.take(part.numbers))) for part in self._parts]
+            self._last = last = (chosen, picked)
+        return last[1]
 
 
 class Tally:

@@ -16,6 +16,7 @@ from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.snapshot.cluster import Snapshot, total_requests
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
 from bayplan.snapshot.tally import Tally
+from bayplan.state.objects import ObjectStore
 
 Pods = dict[str, Pod]
 
@@ -55,6 +56,7 @@ class Cache:
         self._on_unknown: dict[str, Pods] = {}
         self._waiting: Pods = {}
         self._assumed: dict[str, Assumption] = {}
+        self._unsettled: Mapping[str, str] = {}
         self._tally = Tally()
         self._requests: list[Mapping[str, int]] = []
         self._placed: list[tuple[Pod, ...]] = []
@@ -64,6 +66,8 @@ class Cache:
         self._dirty = False
         self.doubtful: set[str] = set()
         """Pods that count by assumption and were not in the last list: are they there?"""
+        self.objects = ObjectStore()
+        """What there is beside nodes and pods, where somebody watches it."""
         self.version = 0
         """Counts what changes the judgement of nodes: nodes, and pods on them; not pods that wait."""
         self._last = Snapshot(NodeTable([], Load([], [])), [])
@@ -167,6 +171,22 @@ class Cache:
         """How many pods are on a node by assumption alone."""
         return len(self._assumed)
 
+    @property
+    def unsettled(self) -> Mapping[str, str]:
+        """The node, by UID, of each pod whose bind may have happened or not."""
+        return self._unsettled
+
+    def doubt(self, uid: str, node: str) -> None:
+        """Nobody knows whether that bind has happened."""
+        # Another one each time: snapshots keep theirs.
+        self._unsettled = {**self._unsettled, uid: node}
+        self._dirty = True
+
+    def settle(self, uid: str) -> None:
+        """What became of the bind is known."""
+        self._unsettled = {other: node for other, node in self._unsettled.items() if other != uid}
+        self._dirty = True
+
     def _as_assumed(self, key: str, pod: Pod) -> Pod:
         """The pod where it is assumed to be. Evidence ends it: a node, an end, another pod."""
         if key not in self._assumed:
@@ -202,7 +222,8 @@ class Cache:
 
     def snapshot(self) -> Snapshot:
         """The cluster as it is now; the same object again while nothing happened."""
-        if not self._dirty:
+        objects = self.objects.freeze()
+        if not self._dirty and objects is self._last.objects:
             return self._last
         loaded = np.array(sorted(self._loaded | self._changed), dtype=np.intp)
         for row in loaded.tolist():
@@ -221,6 +242,8 @@ class Cache:
             lambda: [p for there in load.pods for p in there] + elsewhere,
             rows=rows,
             elsewhere=elsewhere,
+            objects=objects,
+            unsettled=self._unsettled,
         )
         self._changed.clear()
         self._loaded.clear()

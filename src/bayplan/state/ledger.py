@@ -63,7 +63,6 @@ class Ledger:
         self._timeout_seconds = timeout_seconds
         # A lock is here for as long as somebody holds it or waits for it.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._unsettled: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -74,7 +73,7 @@ class Ledger:
     @property
     def unsettled_count(self) -> int:
         """Binds whose outcome is not known yet."""
-        return len(self._unsettled)
+        return len(self._cache.unsettled)
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod; doing it twice is doing it once; `BindRefused` says why it could not be."""
@@ -92,7 +91,7 @@ class Ledger:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _bind(self, pod: Pod, node: str) -> None:
-        going = self._unsettled.get(pod.uid)
+        going = self._cache.unsettled.get(pod.uid)
         if going == node:
             # It is assumed there already; asking again can only bring the answer nearer.
             return await self._send(pod, node, unsure=True)
@@ -183,9 +182,9 @@ class Ledger:
         return refusal
 
     def _roll_forward(self, pod: Pod, node: str) -> None:
-        if pod.uid in self._unsettled:
+        if pod.uid in self._cache.unsettled:
             return
-        self._unsettled[pod.uid] = node
+        self._cache.doubt(pod.uid, node)
         task = asyncio.create_task(self._until_settled(pod, node, self._term()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -216,7 +215,7 @@ class Ledger:
                 log.info("pod %s was not bound to %s: %s", pod.key, node, error, extra=about)
                 self._free(pod)
                 break
-        self._unsettled.pop(pod.uid, None)
+        self._cache.settle(pod.uid)
 
 
 def _another(pod: Pod, uid: str) -> str:

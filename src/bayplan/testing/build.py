@@ -8,9 +8,10 @@ import msgspec
 
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
+from bayplan.snapshot.bynode import by_field
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.row import Node
-from bayplan.snapshot.sources import Reading, Readings, by_field
+from bayplan.snapshot.sources import Reading, Readings
 
 _uids = itertools.count(1)
 _Quantities = Mapping[str, str | int | float]

@@ -1,6 +1,7 @@
 """HTTP for the page: HTML for people, JSON under ``/api``; loopback, or with a token."""
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from bayplan.web.markup import Html
 from bayplan.web.nodes import NodeQuery
 from bayplan.web.page import PAGE_LINES, list_page
 from bayplan.web.series import Series
+from bayplan.web.shadow import shadow_page
 from bayplan.web.sight import Sight
 from bayplan.web.state import state_page
 
@@ -52,10 +54,10 @@ class PageApp:
         self._door = Door(token_file)
         self._lines = Lines()
         self.live = Live()
-        self._series = Series()
-        sight.journal.on_entry += [self._series.add, self.live.add]
         # One thread: pages wait for one another, and the event loop never waits for a page.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="page")
+        self._series = Series(later=self._have_done)
+        sight.journal.on_entry += [self._series.add, self.live.add]
 
     def close(self) -> None:
         """Let everybody go who listens, and look no more."""
@@ -63,6 +65,11 @@ class PageApp:
             self._sight.journal.on_entry.remove(told)
         self.live.end()
         self._thread.shutdown(wait=False)
+
+    def _have_done(self, work: Callable[[], None]) -> None:
+        # A policy thread may come after the page is closed.
+        with contextlib.suppress(RuntimeError):
+            self._thread.submit(work)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, whatever it is."""
@@ -88,7 +95,7 @@ class PageApp:
         """What answers the path, with what only the event loop may look at taken already."""
         if path.startswith("/api/"):
             return self._api(path, query)
-        pages = {"/": self._list, "/cluster": self._cluster, "/state": self._state}
+        pages = {"/": self._list, "/cluster": self._cluster, "/shadow": self._shadow, "/state": self._state}
         if path in pages:
             return pages[path](query)
         if found := _DECISION.fullmatch(path):
@@ -100,6 +107,8 @@ class PageApp:
             return self._decisions(query)
         if path == "/api/state":
             return _json({"version": self._sight.version, **self._sight.facts()})
+        if path == "/api/shadow":
+            return _json(self._sight.shadow())
         if found := _DECISION.fullmatch(path.removeprefix("/api")):
             return partial(self._detail, int(found[1]))
         if found := _WHY.fullmatch(path):
@@ -131,6 +140,11 @@ class PageApp:
 
         return make
 
+    def _shadow(self, query: Mapping[str, str]) -> Work:
+        del query
+        report, version = self._sight.shadow(), self._sight.version
+        return lambda: _html(shadow_page(report, now=time.time(), version=version))
+
     def _state(self, query: Mapping[str, str]) -> Work:
         del query
         facts, version = self._sight.facts(), self._sight.version
@@ -159,17 +173,23 @@ class PageApp:
         wire = [] if entry.total is None else self._sight.to_wire(entry.total)
         return _json(detail(entry, wire))
 
-    def _why(self, key: str, query: Mapping[str, str]) -> web.Response:
+    def _why(self, key: str, query: Mapping[str, str]) -> web.Response | Work:
         try:
             weight = float(query.get("weight", "1"))
         except ValueError:
             weight = float("nan")
         if not isfinite(weight):
             return _said(400, "weight must be a number")
-        found = self._sight.why(key, weight=weight)
-        if found is None:
-            return _said(404, f"no decision about pod {key} in the journal: nobody asked, or it was long ago")
-        return _json(found)
+        cluster = self._sight.cluster()
+
+        def make() -> web.Response:
+            found = self._sight.why(key, cluster, weight=weight)
+            if found is None:
+                text = f"no decision about pod {key} in the journal: nobody asked, or it was long ago"
+                return _said(404, text)
+            return _json(found)
+
+        return make
 
     def _nothing(self, text: str) -> web.Response:
         page = frame("Not found", heading("Not found"), notice(text), here="", version=self._sight.version)

@@ -141,9 +141,9 @@ def _others(entry: Entry) -> list[Child]:
         names = ", ".join(entry.not_in_view[:20])
         more = f" and {len(entry.not_in_view) - 20} more" if len(entry.not_in_view) > 20 else ""
         found.append(notice(f"{len(entry.not_in_view)} nodes are not in our view: {names}{more}"))
-    if entry.dropped:
-        caption = "Candidates for preemption that were left out"
-        found.append(
-            table(["Node", "Policy", "Why"], [list(each) for each in entry.dropped[:200]], caption=caption)
-        )
+    for dropped, said in ((entry.dropped, "were left out"), (entry.would_drop, "a shadow would leave out")):
+        if dropped:
+            caption = f"Candidates for preemption that {said}"
+            rows = [list(each) for each in dropped[:200]]
+            found.append(table(["Node", "Policy", "Why"], rows, caption=caption))
     return found

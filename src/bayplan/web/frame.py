@@ -5,7 +5,7 @@ from typing import Any
 
 from bayplan.web.markup import Child, Html, link, tag, together
 
-_PLACES = (("/", "Decisions"), ("/cluster", "Cluster"), ("/state", "State"))
+_PLACES = (("/", "Decisions"), ("/cluster", "Cluster"), ("/shadow", "Shadow"), ("/state", "State"))
 _MARKS = {
     "ok": "good",
     "passed": "good",

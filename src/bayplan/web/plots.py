@@ -20,6 +20,16 @@ def plots(moments: Sequence[Moment]) -> list[Html]:
     return [_decided(moments), _latency(moments), _refused(moments)]
 
 
+def agreement(moments: Sequence[Moment]) -> Html:
+    """How often two sides agreed: the results of these moments are ``same`` and ``different``."""
+    stacks = [
+        (name, style, [m.results[name] for m in moments])
+        for name, style in (("same", "result-ok"), ("different", "result-refused"))
+    ]
+    every = sum(m.results.total() for m in moments)
+    return _figure("Calls compared", f"{every:,} in {_span(moments)}", moments, _Stacks(stacks), unit=_count)
+
+
 def _decided(moments: Sequence[Moment]) -> Html:
     stacks = [(name, f"result-{name}", [m.results[name] for m in moments]) for name in _RESULTS]
     every = sum(m.results.total() for m in moments)

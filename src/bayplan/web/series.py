@@ -1,13 +1,14 @@
 """What happened over time, in steps of five seconds: how much, how fast, how often refused.
 
 A ring of a quarter of an hour. Times are counted in bins a fifth apart, so that a step is as large for a
-thousand decisions as for one.
+thousand decisions as for one. Whoever decides only puts an entry down: it is counted by those who look, or
+by a thread that has time.
 """
 
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,8 @@ _LEAST_STEPS = 36
 _BINS_A_DECADE = 12
 _SHORTEST_SECONDS = 1e-6
 _MAX_NAMES = 20
+_BATCH = 32
+_MOST_WAITING = 1000
 OTHER = "other policies"
 
 
@@ -51,41 +54,67 @@ class Moment:
 class Series:
     """The last moments. Written by whoever writes the journal, read by anybody."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, later: Callable[[Callable[[], None]], object] = lambda work: work()) -> None:
+        """``later`` has work done by somebody who has time."""
+        self._later = later
+        self._waiting: deque[Entry] = deque()
         self._moments: deque[Moment] = deque(maxlen=STEPS)
         self._lock = threading.Lock()
 
     def add(self, entry: Entry) -> None:
-        """Count a decision."""
-        refused = _refused(entry)
+        """Have a decision counted."""
+        self._waiting.append(entry)
+        count = len(self._waiting)
+        if count % _BATCH == 0:
+            self._later(self.count)
+        if count > _MOST_WAITING:
+            # Nobody has time, and entries must not pile up.
+            self._count_one()
+
+    def count(self) -> None:
+        """Count all that were put down."""
+        while self._count_one():
+            pass
+
+    def _count_one(self) -> bool:
         with self._lock:
+            if not self._waiting:
+                return False
+            entry = self._waiting.popleft()
             moment = self._moment(int(entry.at) // STEP_SECONDS * STEP_SECONDS)
             moment.results[entry.result] += 1
-            for policy, count in refused.items():
+            for policy, count in _refused(entry).items():
                 known = policy in moment.refused or len(moment.refused) < _MAX_NAMES
                 moment.refused[policy if known else OTHER] += count
             if entry.seconds > 0:
                 number = math.floor(_BINS_A_DECADE * math.log10(entry.seconds / _SHORTEST_SECONDS))
                 moment.bins.setdefault(entry.verb, Counter())[max(0, number)] += 1
+        return True
 
     def moments(self, now: float) -> list[Moment]:
         """Every step up to now, the oldest first, with those in which nothing happened.
 
         Three minutes at least: what is a minute old is not squeezed into a corner.
         """
+        self.count()
         with self._lock:
             known = {moment.at: moment for moment in self._moments}
-        last = int(now) // STEP_SECONDS * STEP_SECONDS
-        count = (last - min(known, default=last)) // STEP_SECONDS + 1
-        count = max(_LEAST_STEPS, min(count, STEPS))
-        steps = range(last - (count - 1) * STEP_SECONDS, last + 1, STEP_SECONDS)
-        return [known.get(at) or Moment(at) for at in steps]
+        return every_step(known, now)
 
     def _moment(self, at: int) -> Moment:
         # A thread may come a little late, or a clock go back: its decision counts in the newest step.
         if not self._moments or self._moments[-1].at < at:
             self._moments.append(Moment(at))
         return self._moments[-1]
+
+
+def every_step(known: Mapping[int, Moment], now: float) -> list[Moment]:
+    """The steps from the first that is known up to now, at least three minutes of them."""
+    last = int(now) // STEP_SECONDS * STEP_SECONDS
+    count = (last - min(known, default=last)) // STEP_SECONDS + 1
+    count = max(_LEAST_STEPS, min(count, STEPS))
+    steps = range(last - (count - 1) * STEP_SECONDS, last + 1, STEP_SECONDS)
+    return [known.get(at) or Moment(at) for at in steps]
 
 
 def verbs_of(moments: Iterable[Moment]) -> list[str]:

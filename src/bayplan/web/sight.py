@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.journal import Journal
-from bayplan.engine.why import Why, explain
+from bayplan.engine.shadowing import NO_SHADOW, ShadowReport
+from bayplan.engine.why import Why, bound_node, explain
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Column
 from bayplan.snapshot.units import Units
@@ -31,17 +32,15 @@ class Sight:
     """Columns that policies name, beside those that every cluster has."""
     policies: Callable[[], Sequence[str]] = tuple
     """Names of the policies at work."""
+    shadow: Callable[[], ShadowReport] = lambda: NO_SHADOW
+    """How a candidate does beside them; asked by the event loop's thread alone."""
 
-    def why(self, key: str, *, weight: float = 1.0) -> Why | None:
-        """What is known about the last attempt of the pod ``namespace/name``."""
+    def why(self, key: str, cluster: Snapshot | None, *, weight: float = 1.0) -> Why | None:
+        """What is known about the last attempt of the pod ``namespace/name``; in any thread."""
         entries = self.journal.of_pod(key)
-        cluster = self.cluster()
         uid = entries[0].pod.uid if entries else ""
-        chosen = _node_of(uid, cluster)
-        if not chosen:
-            # Where nobody watches pods, a bind of ours is all that is known; a StatefulSet uses names again.
-            bound = (e.node for e in entries if e.verb == "bind" and not e.error and e.pod.uid == uid)
-            chosen = next(bound, "")
+        # Where nobody watches pods, a bind of ours is all that is known.
+        chosen = _node_of(uid, cluster) or bound_node(entries)
         names = None if cluster is None else cluster.nodes.names
         return explain(entries, every_node=names, chosen=chosen, to_wire=self.to_wire, weight=weight)
 

@@ -1,6 +1,8 @@
 """Preempt with prices: what kube-scheduler counted about disruption budgets is heeded and given back."""
 
 import json
+import logging
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -45,3 +47,21 @@ def test_preempt(violations: tuple[int, int], left: dict[str, int], in_full: boo
 
     kept = json.loads(answer.body)["NodeNameToMetaVictims"]
     assert {node: there["NumPDBViolations"] for node, there in kept.items()} == left
+
+
+def test_a_shadow_drops_nothing_and_is_recorded(caplog: pytest.LogCaptureFixture) -> None:
+    (found,) = load("Preemption")
+    verbs = Verbs([replace(found.make(), shadow=True)], Metrics(version="0"))
+    there = {"a": victims(CHEAP, 0, in_full=False), "b": victims(DEAR, 0, in_full=False), "empty": None}
+    request = {"Pod": msgspec.to_builtins(make_pod("urgent")), "NodeNameToMetaVictims": there}
+
+    with caplog.at_level(logging.INFO):
+        answer = verbs.preempt(
+            json.dumps(request).encode(), make_cluster(["a", "b"], [CHEAP, DEAR]), Attempt()
+        )
+
+    assert set(json.loads(answer.body)["NodeNameToMetaVictims"]) == set(there), "not a candidate is touched"
+    (entry,) = verbs.journal.entries()
+    assert entry.dropped == ()
+    assert entry.would_drop == (("b", "Preemption", "its victims cost more than those on a"),)
+    assert "would drop node b: its victims cost more than those on a" in caplog.text

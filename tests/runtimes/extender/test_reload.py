@@ -209,6 +209,7 @@ def test_what_cannot_be_used_changes_nothing(reloading: Reloading, file: str, te
             {"cluster": {"source": "kubeconfig", "kubeconfig": "x"}}, "cluster.source", id="the cluster"
         ),
         pytest.param({"extender": {"limits": {"maxInFlight": 3}}}, "extender.limits", id="limits"),
+        pytest.param({"journal": {"file": {"path": "j"}}}, "journal.file", id="a journal on disk"),
     ],
 )
 def test_what_needs_a_restart_is_named_and_nothing_of_the_change_is_used(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from bayplan.snapshot.sources import by_field
+from bayplan.snapshot.bynode import by_field
 from bayplan.state.sources import document as document_module
 from bayplan.state.sources.document import FileDocument, Shape, WebDocument
 from bayplan.state.sources.http import SourceError, SourceHttp

@@ -78,7 +78,7 @@ async def test_nothing_is_nothing() -> None:
 
 
 async def test_what_prometheus_writes_for_no_number_is_no_number() -> None:
-    from bayplan.snapshot.sources import by_field, numbers
+    from bayplan.snapshot.bynode import by_field, numbers
 
     found = await fetched(vector(({"instance": "a"}, "NaN"), ({"instance": "b"}, "+Inf")))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bayplan.authoring.cel import quantity
 from bayplan.authoring.cel.cost import check_cost
 from bayplan.authoring.cel.reads import COLUMN, OBJECTS, BadPlace, Reads, find_reads
-from bayplan.authoring.cel.tree import Call, Constant, Expr, Tree, read_tree
+from bayplan.authoring.cel.tree import Call, Constant, Expr, Tree, read_tree, with_root
 from bayplan.authoring.hooks import PolicyError
 from bayplan.kube.yaml import suggest
 
@@ -62,6 +62,8 @@ class Compiled:
     """``BOOL``, ``INT``, ``DYN``, ...: what is known about its result."""
     steps: int
     """The most that it can take."""
+    tree: Tree
+    variables: tuple[str, ...]
 
 
 def compile_expression(text: str, variables: Sequence[str]) -> Compiled:
@@ -81,7 +83,13 @@ def compile_expression(text: str, variables: Sequence[str]) -> Compiled:
         steps = check_cost(tree, reads)
     except BadPlace as error:
         raise CompileError(f"{error}\n{_caret(text, _place(text, tree, error.at))}") from None
-    return Compiled(text, program, reads, program.return_type().name(), steps)
+    returns = program.return_type().name()
+    return Compiled(text, program, reads, returns, steps, tree, tuple(variables))
+
+
+def compile_part(whole: Compiled, part: Expr) -> "cel.Expression":
+    """A part of an expression as one of its own; it was checked with the whole."""
+    return _environment(whole.variables).deserialize(with_root(whole.program.serialize(), part))
 
 
 @cache
@@ -141,7 +149,7 @@ def _variables(variables: Sequence[str]) -> str:
 
 def _check_quantities(tree: Tree) -> None:
     """Quantities travel as bytes: what would compare or join those bytes must not be called on them."""
-    for expr in _every(tree.root):
+    for expr in every(tree.root):
         if isinstance(expr, Constant) and expr.id in tree.quantities:
             raise BadPlace("bytes are not used here; write a text without the b", expr.id)
         if isinstance(expr, Call) and expr.function not in _FOR_QUANTITIES:
@@ -151,12 +159,12 @@ def _check_quantities(tree: Tree) -> None:
                 raise BadPlace(_QUANTITIES, expr.id)
 
 
-def _every(expr: Expr) -> list[Expr]:
+def every(expr: Expr) -> list[Expr]:
     """The part and all that is below it."""
     found = [expr]
     for value in vars(expr).values():
         parts = value if isinstance(value, tuple) else (value,)
-        found += [below for part in parts if isinstance(part, Expr) for below in _every(part)]
+        found += [below for part in parts if isinstance(part, Expr) for below in every(part)]
     return found
 
 

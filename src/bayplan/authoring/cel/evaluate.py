@@ -8,9 +8,12 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.authoring.cel.compile import Compiled
 from bayplan.authoring.cel.parts import Parts
+from bayplan.authoring.cel.split import Rule, split
 from bayplan.authoring.lift import BadResult
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.strings import Strings
@@ -38,26 +41,41 @@ class Evaluator:
         self._wanted = wanted
         reads = compiled.reads
         self._parts = {name: Parts(name, paths, reads.tested) for name, paths in reads.paths.items() if paths}
+        whole = not reads.columns and "node" in self._parts and wanted == (bool,)
+        self._rule = split(compiled) if whole else None
         self._known: dict[str, dict[Hashable, Any]] = {}
         self._count = 0
         self._bytes = 0
 
-    def over(self, pod: Pod, nodes: NodeTable) -> list[Any]:
+    def over(self, pod: Pod, nodes: NodeTable) -> NDArray[Any]:
         """The answer for each node."""
         columns = self._compiled.reads.columns
-        texts: list[str] = nodes[self._parts["node"]].tolist() if "node" in self._parts else []
-        if not texts and not columns:
-            return [self._answer(pod, "node", "")] * len(nodes) if len(nodes) else []
-        keys: list[Hashable] = list(texts)
+        if "node" not in self._parts and not columns:
+            return np.array([self._answer(pod, "node", "")] * len(nodes) if len(nodes) else [])
+        pod_text = self._text("pod", pod)
+        if self._rule is not None:
+            found = self._certain(self._rule, pod_text, nodes[self._parts["node"]])
+            if found is not None:
+                return found
+        texts = [_values(nodes, self._parts["node"])] if "node" in self._parts else []
+        keys: list[Hashable] = list(texts[0]) if texts else []
         if columns:
-            values = [_values(nodes, name) for name in columns]
-            keys = list(zip(*([texts] if texts else []), *values, strict=True))
-        known = self._remembered(pod_text := self._text("pod", pod))
+            keys = list(zip(*texts, *(_values(nodes, name) for name in columns), strict=True))
+        known = self._remembered(pod_text)
         answers = list(map(known.get, keys))
         if None in answers:
             self._learn(known, pod_text, keys, nodes.names)
             answers = [known[key] for key in keys]
-        return answers
+        return np.array(answers)
+
+    def _certain(self, rule: Rule, pod_text: str, texts: Strings) -> NDArray[np.bool_] | None:
+        """The answer for each node, where it is certain for all of them."""
+        said = rule(_value(pod_text), texts.values)
+        count = len(texts.values)
+        true, false = np.broadcast_to(said.true, count), np.broadcast_to(said.false, count)
+        found = true[texts.codes]
+        # Of nodes that are not asked about, nothing has to be certain.
+        return found if (found | false[texts.codes]).all() else None
 
     def about(self, pod: Pod, victim: Pod) -> Any:
         """The answer for a victim."""
@@ -144,7 +162,7 @@ def _value(text: str) -> Any:
     return msgspec.json.decode(text) if text else {}
 
 
-def _values(nodes: NodeTable, name: str) -> list[Any]:
+def _values(nodes: NodeTable, name: str | Parts) -> list[Any]:
     column = nodes[name]
     if isinstance(column, Strings):
         # A node without the label is the last one, which is what -1 means to Python too.

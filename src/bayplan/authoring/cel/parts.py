@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from bayplan.authoring.cel.reads import Path
 from bayplan.authoring.cel.schema import Entries, Items, Object, Scalar, Schema, element, schema_of
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
+from bayplan.snapshot.strings import Strings
 
 # What is wanted of a value: some of its fields or keys, or all of it.
 _Wanted = Mapping[str, "_Wanted | None"]
@@ -40,14 +39,9 @@ class Parts:
         """One line for people."""
         return "what an expression reads of the node"
 
-    def read(self, nodes: list[NodeObject]) -> NDArray[Any]:
-        """The text of each node; equal ones are one object."""
-        seen: dict[str, str] = {}
-        texts = np.empty(len(nodes), dtype=object)
-        for row, node in enumerate(nodes):
-            text = self.text(node)
-            texts[row] = seen.setdefault(text, text)
-        return texts
+    def read(self, nodes: list[NodeObject]) -> Strings:
+        """The text of each node."""
+        return Strings.intern(map(self.text, nodes))
 
     def text(self, thing: Pod | NodeObject) -> str:
         """The parts as JSON, in one form for one value."""

@@ -13,7 +13,8 @@ from msgspec import inspect
 
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.node import NodeObject
-from bayplan.kube.pod import Pod
+from bayplan.kube.pod import Pod, PodSpec
+from bayplan.kube.resources import Container
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,13 @@ FLAG = Scalar(False)
 ANNOTATIONS = Entries(Scalar("", long=True))
 
 
+# Only what kube-scheduler's own rules need of these is read, and a part would pass for the whole.
+_READ_IN_PART: Mapping[type, tuple[str, ...]] = {
+    Container: ("ports",),
+    PodSpec: ("affinity", "topologySpreadConstraints", "volumes", "schedulingGates", "resourceClaims"),
+}
+
+
 @cache
 def schema_of(variable: str) -> Schema:
     """What ``pod``, ``victim`` or ``node`` is made of."""
@@ -112,7 +120,11 @@ def _object(cls: type[msgspec.Struct]) -> Object:
     """One `Object` a struct, so that two of them are equal when they are the same."""
     info = inspect.type_info(cls)
     assert isinstance(info, inspect.StructType)
-    fields = {f.encode_name: Field(f.name, _schema(f.type)) for f in info.fields}
+    fields = {
+        f.encode_name: Field(f.name, _schema(f.type))
+        for f in info.fields
+        if f.encode_name not in _READ_IN_PART.get(cls, ())
+    }
     if cls is ObjectMeta:
         fields["annotations"] = Field("annotations", ANNOTATIONS)
     return Object((cls.__name__,), fields)

@@ -5,10 +5,11 @@ fields that are needed here are read by hand, so that no protobuf package has to
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _PRIMITIVE_BYTES = 6
+_EXPR = 4
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,8 @@ class Expr:
     """A part of an expression; ``id`` leads to its place in the text."""
 
     id: int
+    data: bytes = field(default=b"", kw_only=True, repr=False, compare=False)
+    """The part as the library wrote it."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,16 @@ def read_tree(serialized: bytes) -> Tree:
     }
     types = [_message(entry) for entry in checked.get(3, ())]
     quantities = frozenset(_number(entry, 1) for entry in types if _is_bytes(entry))
-    return Tree(_expr(checked[4][-1]), offsets, quantities)
+    return Tree(_expr(checked[_EXPR][-1]), offsets, quantities)
+
+
+def with_root(serialized: bytes, part: Expr) -> bytes:
+    """What the library would have written for this part alone."""
+    outer = dict(_fields(serialized))
+    checked = [(number, data) for number, data in _fields(outer[2]) if number != _EXPR]
+    return _written(
+        [*((n, data) for n, data in outer.items() if n != 2), (2, _written([*checked, (_EXPR, part.data)]))]
+    )
 
 
 Fields = dict[int, list[bytes]]
@@ -108,8 +120,8 @@ def _expr(data: bytes) -> Expr:
     fields = _message(data)
     for number, read in _KINDS.items():
         if number in fields:
-            return read(_number(fields, 2), _message(fields[number][-1]))
-    return Constant(_number(fields, 2))
+            return replace(read(_number(fields, 2), _message(fields[number][-1])), data=data)
+    return Constant(_number(fields, 2), data=data)
 
 
 def _constant(id: int, fields: Fields) -> Expr:
@@ -183,6 +195,17 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
         else:
             raise ValueError(f"no protobuf field is of wire type {kind}")
         yield tag >> 3, data[start:at]
+
+
+def _written(fields: list[tuple[int, bytes]]) -> bytes:
+    """A message of fields that are messages or texts."""
+    parts = [[_as_varint(number << 3 | _BYTES), _as_varint(len(data)), data] for number, data in fields]
+    return b"".join(piece for part in parts for piece in part)
+
+
+def _as_varint(value: int) -> bytes:
+    low, rest = value & 0x7F, value >> 7
+    return bytes([low | 0x80]) + _as_varint(rest) if rest else bytes([low])
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -23,8 +23,10 @@ from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.limits import BodyError, BodyReader, Limits
 from bayplan.runtimes.extender.plain import plain
+from bayplan.runtimes.extender.rejudge import Call
+from bayplan.runtimes.extender.shadow import Shadow
 from bayplan.runtimes.extender.verbs import Answer, Binder
-from bayplan.runtimes.extender.workers import RequestOverrun, Workers
+from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.nudge import Nudge
 from bayplan.state.view import View
@@ -64,6 +66,8 @@ class ExtenderApp:
         """Who is told what requests are made of, where somebody is."""
         self.recorder: Recorder | None = None
         """Who takes notes, where somebody does."""
+        self.shadow: Shadow | None = None
+        """Who judges it all again, where a candidate may."""
         self.tls = tls
         self.in_flight = 0
         self._working = 0
@@ -188,6 +192,8 @@ class ExtenderApp:
         if self.recorder is not None:
             basis = Basis(generation.told, cluster, readings, noted.attempt)
             self.recorder.answered(verb, body, said.body, basis=basis)
+        if self.shadow is not None:
+            self.shadow.offer(Call(verb, body, said, cluster, readings, noted.attempt.now))
         return said
 
     async def _behind(self, said: Answer, seen: Snapshot) -> bool:

@@ -23,7 +23,8 @@ TOKEN_HEADER = "Bayplan-Token"  # noqa: S105 - the name of a header
 _TIMEOUT_SECONDS = 10.0
 _AT_ONCE = 16
 _WHY = msgspec.json.Decoder(Why)
-_NOTHING = "knows nothing about the pod"
+NOTHING = "knows nothing about the pod"
+"""What is said by those who were asked, and never asked about the pod."""
 _HINT = (
     "\nIs `bayplan serve` running there, and its page on? --server is the page's address"
     " (`page.listen`, http://127.0.0.1:8890 by default); --from-cluster looks for the pods of Bayplan."
@@ -43,6 +44,8 @@ class Reply(msgspec.Struct, frozen=True, rename="camel"):
     why: Why
     server: str
     others: list[Other]
+    warnings: list[str] = []
+    """What is wrong with the files, where files were asked."""
 
 
 Said = Why | str
@@ -68,18 +71,18 @@ def why_path(key: str) -> str:
     return f"/api/why/{quote(key)}"
 
 
-def newest(key: str, said: dict[str, Said], *, hint: str) -> Reply:
+def newest(key: str, said: dict[str, Said], *, hint: str, who: str = "server") -> Reply:
     """The newest of the answers; `AskError` where there is none."""
     found = {server: why for server, why in said.items() if isinstance(why, Why)}
     problems = [Other(server, text) for server, text in said.items() if isinstance(text, str)]
     if not found:
-        if any(each.problem == _NOTHING for each in problems):
+        if any(each.problem == NOTHING for each in problems):
             hint = (
                 "\nThere may be no policy for it, kube-scheduler may not have asked yet, or it was long ago;"
                 " is the namespace right (-n)?"
             )
         lines = "".join(f"\n  {each.server}: {each.problem}" for each in problems)
-        raise AskError(f"no server can say why about pod {key}:{lines}{hint}")
+        raise AskError(f"no {who} can say why about pod {key}:{lines}{hint}")
     best = max(found, key=lambda server: found[server].at)
     older = [Other(server, f"older: {why.at}") for server, why in found.items() if server != best]
     return Reply(found[best], best, older + problems)
@@ -96,7 +99,7 @@ def understood(body: bytes) -> Said:
 def refused(status: int, text: str) -> str:
     """What it means that a page said no."""
     if status == 404 and "no decision" in text:
-        return _NOTHING
+        return NOTHING
     if status == 401:
         return "it wants a token: give --token-file, the file that its page.tokenFile names"
     return f"status {status}: {text[:200]}"

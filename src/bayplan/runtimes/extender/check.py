@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from bayplan import __version__
+from bayplan.config.candidate import candidate_path, load_candidate
 from bayplan.config.check import Report, load_checked
 from bayplan.config.cluster import take_snapshot
 from bayplan.config.flags import Flags
@@ -16,10 +17,13 @@ def check(files: Sequence[str], flags: Flags) -> Report:
     options = options_from(loaded, version=__version__)
     if options.tls is not None:
         options.tls.context()
+    candidate = candidate_path(loaded)
+    beside = load_candidate(candidate, loaded).problems if candidate is not None else ()
+    of_candidate = [f"shadow: {problem}" for problem in beside]
     cluster = options.snapshot or take_snapshot(loaded.config.cluster, loaded.base)
     if cluster is None:
-        return Report(loaded.policies, problems)
-    problems = rehearse(loaded.policies, pods_known=True, cluster=cluster)
+        return Report(loaded.policies, problems + of_candidate)
+    problems = rehearse(loaded.policies, pods_known=True, cluster=cluster) + of_candidate
     if not cluster.pods:
         problems.append("the snapshot has no pods: every node looks empty; get nodes,pods -A has both")
     return Report(loaded.policies, problems, f"0, 1 and 3 nodes, and on the cluster's {len(cluster.nodes)}")

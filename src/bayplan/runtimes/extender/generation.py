@@ -12,7 +12,7 @@ from bayplan.authoring.editions import Edition, current_edition
 from bayplan.authoring.registry import Policy
 from bayplan.recording.lines import Configuration
 from bayplan.runtimes.extender.verbs import Verbs
-from bayplan.runtimes.extender.workers import Workers
+from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.sources import Latch, Readings
 from bayplan.snapshot.units import Units
 from bayplan.state.sources.book import Sources

@@ -8,25 +8,30 @@ from pathlib import Path
 
 from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
+from bayplan.config.candidate import Candidate
 from bayplan.config.cluster import open_cluster
 from bayplan.config.flags import Loaded
 from bayplan.config.load import ConfigError
 from bayplan.config.v1 import (
     ClusterSection,
     ExtenderSection,
+    JournalFileSection,
     LimitsSection,
     PageSection,
     RecordSection,
+    ShadowSection,
     TlsSection,
     TracingSection,
 )
 from bayplan.engine.commit import commits
 from bayplan.ops.tls import TlsFiles
 from bayplan.ops.tracing import TracingOptions
+from bayplan.recording.journal_file import JournalFileOptions
 from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.listener import Address, is_loopback
 from bayplan.runtimes.extender.serve import Options
+from bayplan.runtimes.extender.shadow import ShadowOptions
 from bayplan.state.nudge import NudgeOptions
 from bayplan.state.writer import LeaseOptions
 
@@ -58,6 +63,7 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         page_listen=_page_address(config.page),
         page_token_file=base / config.page.token_file if config.page.token_file else None,
         journal_bytes=config.journal.max_bytes,
+        journal_file=_journal_file(config.journal.file, base),
         record=_record(config.record, base),
         lease=_lease(extender, connection, policies),
         nudge=_nudge(config.cluster, connection),
@@ -192,6 +198,22 @@ def _record(section: RecordSection, base: Path) -> RecordOptions | None:
     if not section.file:
         return None
     return RecordOptions(base / section.file, section.max_bytes, section.snapshot_every.seconds)
+
+
+def shadow_options(section: ShadowSection, candidate: Candidate) -> ShadowOptions:
+    """The candidate, with how much of it the live configuration wants."""
+    return ShadowOptions(
+        candidate,
+        sample_ratio=section.sample_ratio,
+        max_waiting=section.max_waiting,
+        examples=section.examples,
+    )
+
+
+def _journal_file(section: JournalFileSection | None, base: Path) -> JournalFileOptions | None:
+    if section is None:
+        return None
+    return JournalFileOptions(base / section.path, section.max_bytes, section.keep)
 
 
 def failed_nodes_heeded(extender: ExtenderSection) -> bool:

@@ -32,9 +32,12 @@ class Reloader:
         *,
         adopt: Callable[[Loaded], None],
         on_result: Callable[[str], None] = lambda _: None,
+        load: Callable[[], Loaded] | None = None,
+        what: str = "configuration",
         look_seconds: float = _LOOK_SECONDS,
         load_seconds: float = _LOAD_SECONDS,
     ) -> None:
+        """``load`` reads the files; by default as a configuration that takes the place of the first one."""
         self.problem = ""
         """Why the last change was not taken over; ``""`` when it was."""
         self._files = files
@@ -42,6 +45,8 @@ class Reloader:
         self._started = loaded
         self._adopt = adopt
         self._on_result = on_result
+        self._try = load or self._changed
+        self._what = what
         self._look_seconds = look_seconds
         self._load_seconds = load_seconds
         self._watched = WatchedFiles(files, flags, loaded)
@@ -61,7 +66,7 @@ class Reloader:
             try:
                 await self._look(asked=asked)
             except Exception:
-                log.exception("looking for changes of the configuration: this is a bug in Bayplan")
+                log.exception("looking for changes of the %s: this is a bug in Bayplan", self._what)
 
     async def _pause(self) -> bool:
         """Wait for the next look; whether somebody asked for it."""
@@ -120,10 +125,10 @@ class Reloader:
 
     def _refuse(self, problem: str) -> None:
         self.problem = problem
-        log.error("the new configuration is not used, the old one stays: %s", problem)
+        log.error("the new %s is not used, the old one stays: %s", self._what, problem)
         self._on_result("refused")
 
-    def _try(self) -> Loaded:
+    def _changed(self) -> Loaded:
         with anew():
             loaded, problems = load_checked(self._files, self._flags)
             if problems:

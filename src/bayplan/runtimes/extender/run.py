@@ -14,12 +14,14 @@ except ImportError:  # not on every platform
     uvloop = None  # type: ignore[assignment]
 
 from bayplan import __version__
+from bayplan.config.candidate import candidate_path, load_candidate
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags, Loaded
 from bayplan.recording.describe import describe
 from bayplan.runtimes.extender.app import VERBS
+from bayplan.runtimes.extender.candidates import CandidateReloader
 from bayplan.runtimes.extender.listener import is_loopback
-from bayplan.runtimes.extender.options import changed, options_from
+from bayplan.runtimes.extender.options import changed, options_from, shadow_options
 from bayplan.runtimes.extender.reload import Reloader
 from bayplan.runtimes.extender.serve import Options, Server
 
@@ -30,8 +32,14 @@ def serve_forever(files: Sequence[str], flags: Flags) -> None:
     """Load, dry-run, serve until SIGTERM or SIGINT."""
     loaded, problems = load_checked(files, flags)
     options = _told(options_from(loaded, version=__version__), files, flags, loaded)
+    path = candidate_path(loaded)
+    candidate = load_candidate(path, loaded) if path is not None else None
     for problem in problems:
         log.warning("dry run: %s; serving all the same, its failurePolicy will answer", problem)
+    if candidate is not None:
+        options = replace(options, shadow=shadow_options(loaded.config.shadow, candidate))
+        for problem in candidate.problems:
+            log.warning("dry run of %s: %s; it decides nothing", candidate.file, problem)
     for caution in _cautions(options):
         log.warning("%s", caution)
     run_in_fast_loop(lambda: _serve(files, flags, loaded, options))
@@ -50,16 +58,25 @@ async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Op
     def adopt(loaded: Loaded) -> None:
         number = server.adopt(_told(changed(options, loaded), files, flags, loaded))
         log.info("generation %d: policies: %s", number, ", ".join(p.name for p in loaded.policies))
+        candidates.follow(loaded)
 
+    candidates = CandidateReloader(loaded, options.shadow, server)
     reloader = Reloader(files, flags, loaded, adopt=adopt, on_result=server.metrics.reloaded)
     server.reload_problem = lambda: reloader.problem
     server.stop_on_signals()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+
+    def ask() -> None:
+        reloader.ask()
+        candidates.ask()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, ask)
     async with server.running():
         _announce(server)
         watching = asyncio.create_task(reloader.run())
+        candidates.start()
         await server.stopped()
         watching.cancel()
+        candidates.stop()
 
 
 def _told(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) -> Options:
@@ -98,6 +115,14 @@ def _announce(server: Server) -> None:
         log.info("cluster: only the nodes that requests bring")
     if options.record is not None:
         log.info("recording to %s", options.record.file)
+    if options.journal_file is not None:
+        log.info("decisions are written to %s", options.journal_file.path)
+    if options.shadow is not None:
+        candidate = options.shadow.candidate
+        names = ", ".join(policy.name for policy in candidate.loaded.policies)
+        log.info("shadow: %s judges too and decides nothing; its policies: %s", candidate.file, names)
+        if candidate.ignored:
+            log.info("%s", candidate.ignored)
     if options.observe:
         log.info("observe: nothing is changed; what would have been said is logged and counted")
 

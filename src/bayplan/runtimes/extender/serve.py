@@ -24,6 +24,7 @@ from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsError, TlsFiles
 from bayplan.ops.tracing import TracingOptions, note_api_call, note_hooks, open_tracing
 from bayplan.ops.watchdog import watch_interpreter
+from bayplan.recording.journal_file import JournalFile, JournalFileOptions
 from bayplan.recording.lines import Configuration
 from bayplan.recording.notes import Basis
 from bayplan.recording.recorder import Noted, Recorder, RecordOptions
@@ -32,9 +33,11 @@ from bayplan.runtimes.extender.generation import Generation, latches, managed
 from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.listener import Address, Listener
 from bayplan.runtimes.extender.ops import OpsApp
+from bayplan.runtimes.extender.shadow import VERBS as SHADOWED
+from bayplan.runtimes.extender.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.extender.verbs import Binder, Verbs, sources_for
 from bayplan.runtimes.extender.vitals import Vitals
-from bayplan.runtimes.extender.workers import RequestOverrun, Workers
+from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Requested
 from bayplan.state.live import LiveCluster
@@ -48,6 +51,7 @@ from bayplan.web.app import PageApp
 log = logging.getLogger(__name__)
 
 _VERIFY_SECONDS = 300.0
+_OUTCOME_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -79,10 +83,14 @@ class Options:
     """Where people look; ``None`` for nowhere."""
     page_token_file: Path | None = None
     journal_bytes: int = MAX_BYTES
+    journal_file: JournalFileOptions | None = None
+    """``None`` where decisions are in memory alone."""
     record: RecordOptions | None = None
     """``None`` where nothing is recorded."""
     told: Configuration = field(default_factory=Configuration)
     """How a recording tells of the configuration."""
+    shadow: ShadowOptions | None = None
+    """``None`` where no candidate judges too."""
     tracing: TracingOptions | None = None
     """``None`` where no spans are sent."""
     tls: TlsFiles | None = None
@@ -118,8 +126,16 @@ class Server:
             tls=options.tls,
         )
         self.app.binder = options.binder
+        # It looks at what pods request, and wakes nobody: nothing hangs on what it says.
+        self.shadow = self.app.shadow = Shadow(
+            limits=limits,
+            metrics=self.metrics.shadow,
+            idle=self.app.idle,
+            watchers=Watchers(requested=self._requested),
+        )
         self.live: LiveCluster | None = None
         self.recorder: Recorder | None = None
+        self.journal_file: JournalFile | None = None
         self.ops_listener: Listener | None = None
         self.page_listener: Listener | None = None
         self.draining = False
@@ -149,6 +165,8 @@ class Server:
                 stack.push_async_callback(asyncio.to_thread, tracing.close)
             if options.record is not None:
                 self._record(options.record, stack)
+            if options.journal_file is not None:
+                self._write_journal(options.journal_file, stack)
             if options.connection is not None:
                 api = ApiClient(
                     options.connection, qps=options.qps, burst=options.burst, on_request=note_api_call
@@ -157,6 +175,9 @@ class Server:
                 await self._follow(client, stack)
             stack.push_async_callback(self._end_generation)
             self.app.generation.start()
+            self.adopt_candidate(options.shadow)
+            stack.push_async_callback(self.shadow.close)
+            tasks.append(asyncio.create_task(self.shadow.run()))
             if options.watch_interpreter:
                 watching = watch_interpreter(
                     limit_seconds=options.limits.interpreter_seconds, on_lag=self.metrics.loop_lag.observe
@@ -200,6 +221,27 @@ class Server:
         self.recorder = self.app.recorder = Recorder(options, version=self.options.version, count=count)
         stack.push_async_callback(asyncio.to_thread, self.recorder.close)
 
+    def _write_journal(self, options: JournalFileOptions, stack: contextlib.AsyncExitStack) -> None:
+        """Write decisions down while the stack lasts."""
+        known = self.options.connection is not None or self.options.snapshot is not None
+        file = self.journal_file = JournalFile(
+            options,
+            version=self.options.version,
+            cluster=known,
+            count=self.metrics.journaled,
+            quiet=lambda: not self.app.in_flight,
+        )
+        stack.push_async_callback(asyncio.to_thread, file.close)
+        self.journal.on_entry.append(file.add)
+
+    async def _look_where_pods_went(self, file: JournalFile) -> None:
+        """Where kube-scheduler binds by itself, the cluster alone tells."""
+        while True:
+            await asyncio.sleep(_OUTCOME_SECONDS)
+            seen = self.view.current if file.awaits else None
+            if seen is not None and seen.pods_known:
+                file.look(seen)
+
     async def _follow(self, client: ApiClient, stack: contextlib.AsyncExitStack) -> None:
         """Watch the cluster, and bind in it, while the stack lasts."""
         options = self.options
@@ -223,6 +265,8 @@ class Server:
         following = asyncio.create_task(live.run())
         following.add_done_callback(self._stopped_following)
         tasks = [following, asyncio.create_task(self._verify_now_and_then())]
+        if self.journal_file is not None:
+            tasks.append(asyncio.create_task(self._look_where_pods_went(self.journal_file)))
         stack.push_async_callback(_cancel, tasks)
 
     def _stopped_following(self, task: "asyncio.Task[None]") -> None:
@@ -268,10 +312,17 @@ class Server:
         self.app.generation = fresh
         self.metrics.edition = fresh.edition
         set_generation(fresh.number)
+        self.shadow.beside(fresh)
         task = asyncio.create_task(old.end())
         self._ending[task] = old
         task.add_done_callback(self._ending.pop)
         return fresh.number
+
+    def adopt_candidate(self, options: ShadowOptions | None) -> None:
+        """Have this candidate judge too from the next request on; ``None`` for no candidate."""
+        if options is not None:
+            self.metrics.shadow.begin_at_zero(SHADOWED)
+        self.shadow.adopt(options, self.app.generation)
 
     def _generation(self, options: Options, *, number: int) -> Generation:
         verbs = Verbs(

@@ -19,6 +19,7 @@ from bayplan.engine.entry import PodRef
 from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import Journal
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
+from bayplan.engine.unsettled import settled
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError
 from bayplan.ops.logs import Sparingly
@@ -51,6 +52,8 @@ class Answer:
     """Nodes that were asked about and are not in view: worth a look before they are refused."""
     refused: "Refused | None" = None
     """The pod was refused on every node: worth a moment's wait for news."""
+    judged: "Judged | None" = None
+    """What was decided, of filter and prioritize; ``None`` where no policy was for the pod."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,16 @@ class Refused:
 
     pod: Pod
     helped_by: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A question with what was said to it, for whoever asks it again."""
+
+    question: Question
+    decision: Decision
+    number: int
+    """In the journal."""
 
 
 class Binder(Protocol):
@@ -90,19 +103,21 @@ class Verbs:
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
         attempt.pod = pod.key
-        if not interested(self.policies, pod, shadows=True):
+        policies, cluster = settled(self.policies, pod, cluster)
+        if not interested(policies, pod, shadows=True):
             return Answer(encode(answer.pass_all(_asked_as_sent(args))))
-        asked, question = self._question(args, pod, cluster, readings, attempt.now)
-        decision = filter_nodes(self.policies, question, attempt)
+        asked, question = _question(args, pod, cluster, readings, attempt.now)
+        decision = filter_nodes(policies, question, attempt)
         self.metrics.ran(attempt)
-        self._record("filter", decision)
+        judged = Judged(question, decision, self._record("filter", decision))
         if self.observe:
-            return Answer(encode(answer.pass_all(asked)))
+            return Answer(encode(answer.pass_all(asked)), judged=judged)
         if decision.error:
-            return Answer(encode(answer.filter_error(decision.error)), "error", decision.error)
+            error = encode(answer.filter_error(decision.error))
+            return Answer(error, "error", decision.error, judged=judged)
         result = answer.filter_result(asked, decision, failed_nodes_heeded=self.failed_nodes_heeded)
         refused = None if decision.passed.any() else Refused(pod, _helped_by(decision))
-        return Answer(encode(result), not_in_view=decision.not_in_view, refused=refused)
+        return Answer(encode(result), not_in_view=decision.not_in_view, refused=refused, judged=judged)
 
     def prioritize(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
@@ -112,16 +127,17 @@ class Verbs:
         pod = _pod_of(args)
         attempt.pod = pod.key
         if not any(p.of_kind("score") for p in interested(self.policies, pod, shadows=True)):
-            return Answer(encode(answer.no_priorities(self._asked(args))))
-        asked, question = self._question(args, pod, cluster, readings, attempt.now)
-        decision = score_nodes(self.policies, question, attempt)
+            return Answer(encode(answer.no_priorities(_asked(args))))
+        policies, cluster = settled(self.policies, pod, cluster)
+        asked, question = _question(args, pod, cluster, readings, attempt.now)
+        decision = score_nodes(policies, question, attempt)
         self.metrics.ran(attempt)
-        self._record("prioritize", decision)
+        judged = Judged(question, decision, self._record("prioritize", decision))
         if self.observe:
-            return Answer(encode(answer.no_priorities(asked)))
+            return Answer(encode(answer.no_priorities(asked)), judged=judged)
         # kube-scheduler has no place for an error here: whoever failed has no opinion.
         body = encode(answer.priorities(asked, decision))
-        return Answer(body, "error" if decision.error else "ok", decision.error)
+        return Answer(body, "error" if decision.error else "ok", decision.error, judged=judged)
 
     def preempt(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
@@ -132,10 +148,11 @@ class Verbs:
         attempt.pod = pod.key
         candidates, violations, sent = _candidates(args)
         kept: Sequence[Candidate] = candidates
-        if interested(self.policies, pod):
+        policies, cluster = settled(self.policies, pod, cluster)
+        if interested(policies, pod, shadows=True):
             cluster = (cluster or Snapshot.build([], None)).with_readings(readings)
             question = Question(pod, cluster.nodes, cluster, attempt.now)
-            decision = choose_candidates(self.policies, question, candidates, victims=sent, attempt=attempt)
+            decision = choose_candidates(policies, question, candidates, victims=sent, attempt=attempt)
             self.metrics.ran(attempt)
             self._record_preemption(decision)
             kept = candidates if self.observe else decision.kept
@@ -148,7 +165,7 @@ class Verbs:
             pod, names = _preemptor(candidates), [each.node for each in _candidates(candidates)[0]]
         else:
             args = decode(body, v1.ExtenderArgs)
-            pod, names = _pod_of(args), self._asked(args).names
+            pod, names = _pod_of(args), _asked(args).names
         return pod, names, sources_for(self.policies, pod)
 
     async def bind(self, body: bytes, binder: Binder | None) -> Answer:
@@ -191,7 +208,7 @@ class Verbs:
             if verb == "filter":
                 return encode(answer.pass_all(_asked_as_sent(decode(body, v1.ExtenderArgs))))
             if verb == "prioritize":
-                return encode(answer.no_priorities(self._asked(decode(body, v1.ExtenderArgs))))
+                return encode(answer.no_priorities(_asked(decode(body, v1.ExtenderArgs))))
             if verb == "preempt":
                 candidates, violations, _ = _candidates(decode(body, v1.ExtenderPreemptionArgs))
                 return encode(answer.victims(candidates, violations))
@@ -199,42 +216,8 @@ class Verbs:
             log.debug("%s: nothing to pass on: %s", verb, error)
         return None
 
-    def _asked(self, args: v1.ExtenderArgs) -> Asked:
-        if args.nodes is None:
-            return Asked(_unique(args.node_names or []), None, wants_names=True)
-        names = [node.name for node in decode_nodes(args.nodes.items or [])]
-        return Asked(_unique(names), args.nodes, wants_names=args.node_names is not None)
-
-    def _question(
-        self, args: v1.ExtenderArgs, pod: Pod, view: Snapshot | None, readings: Readings, now: datetime
-    ) -> tuple[Asked, Question]:
-        if args.nodes is not None:
-            objects = decode_nodes(args.nodes.items or [])
-            try:
-                cluster = view.with_nodes(objects) if view else Snapshot.build(objects, None)
-            except (DuplicateNode, QuantityError) as error:
-                raise WireError(f"Nodes: {error}") from error
-            cluster = cluster.with_readings(readings)
-            names = [node.name for node in objects]
-            asked = Asked(names, args.nodes, wants_names=args.node_names is not None)
-            return asked, Question(pod, cluster.nodes.take(cluster.find(names), names), cluster, now)
-        names = _unique(args.node_names or [])
-        asked = Asked(names, None, wants_names=True)
-        if view is None:
-            if names:
-                raise WireError(NAMES_WITHOUT_VIEW)
-            view = Snapshot.build([], None)
-        view = view.with_readings(readings)
-        rows = view.find(names)
-        if (rows == UNKNOWN_ROW).any():
-            missing = tuple(
-                name for name, row in zip(names, rows.tolist(), strict=True) if row == UNKNOWN_ROW
-            )
-            known = [name for name, row in zip(names, rows.tolist(), strict=True) if row != UNKNOWN_ROW]
-            return asked, Question(pod, view.nodes.take(rows[rows != UNKNOWN_ROW], known), view, now, missing)
-        return asked, Question(pod, view.nodes.take(rows, names), view, now)
-
-    def _record(self, verb: str, decision: Decision) -> None:
+    def _record(self, verb: str, decision: Decision) -> int:
+        """Count it and write it down; its number."""
         self.metrics.decided(verb, decision, observe=self.observe)
         entry = self.journal.write(verb, decision, generation=self.generation, observe=self.observe)
         for outcome in decision.failures:
@@ -248,24 +231,36 @@ class Verbs:
             told = _told(decision, would=self.observe)
             extra = {"pod": decision.pod.key, "decision": entry.number}
             log.log(level, "%s%s %s: %s", mode, verb, decision.pod.key, told, extra=extra)
+        return entry.number
 
     def _record_preemption(self, decision: PreemptDecision) -> None:
         self.metrics.preempted(decision, observe=self.observe)
-        left_out = tuple((each.candidate.node, each.policy, each.text) for each in decision.dropped)
+        left_out, would_drop = (
+            tuple((each.candidate.node, each.policy, each.text) for each in dropped)
+            for dropped in (decision.dropped, decision.would_drop)
+        )
         who = PodRef.of(decision.pod)
-        entry = self.journal.note("preempt", who, generation=self.generation, dropped=left_out)
+        entry = self.journal.note(
+            "preempt", who, generation=self.generation, dropped=left_out, would_drop=would_drop
+        )
         for failure in decision.failures:
             text = f"{failure.text} (pod {decision.pod.key}, preempt)"
             self._warnings.warn(log, failure.summary, text, pod=decision.pod.key, decision=entry.number)
-        for dropped in decision.dropped:
+        for dropped in (*decision.dropped, *decision.would_drop):
             log.info(
                 "preempt %s: %s node %s: %s",
                 decision.pod.key,
-                "would drop" if self.observe else "dropped",
+                "would drop" if self.observe or dropped in decision.would_drop else "dropped",
                 dropped.candidate.node,
                 dropped.text,
                 extra={"pod": decision.pod.key, "node": dropped.candidate.node, "decision": entry.number},
             )
+
+
+def question_of(body: bytes, view: Snapshot | None, readings: Readings, now: datetime) -> Question:
+    """What a filter or prioritize request asks, in the cluster at hand."""
+    args = decode(body, v1.ExtenderArgs)
+    return _question(args, _pod_of(args), view, readings, now)[1]
 
 
 def sources_for(policies: Sequence[Policy], pod: Pod) -> set[str]:
@@ -302,6 +297,41 @@ def _group(decision: Decision, reason: Reason, rows: Rows) -> str:
     first = decision.refusal(int(rows[0]))
     detail = f" ({first.node}: {first.detail})" if first and first.detail else ""
     return f"{len(rows)} {reason.text}{detail}"
+
+
+def _asked(args: v1.ExtenderArgs) -> Asked:
+    if args.nodes is None:
+        return Asked(_unique(args.node_names or []), None, wants_names=True)
+    names = [node.name for node in decode_nodes(args.nodes.items or [])]
+    return Asked(_unique(names), args.nodes, wants_names=args.node_names is not None)
+
+
+def _question(
+    args: v1.ExtenderArgs, pod: Pod, view: Snapshot | None, readings: Readings, now: datetime
+) -> tuple[Asked, Question]:
+    if args.nodes is not None:
+        objects = decode_nodes(args.nodes.items or [])
+        try:
+            cluster = view.with_nodes(objects) if view else Snapshot.build(objects, None)
+        except (DuplicateNode, QuantityError) as error:
+            raise WireError(f"Nodes: {error}") from error
+        cluster = cluster.with_readings(readings)
+        names = [node.name for node in objects]
+        asked = Asked(names, args.nodes, wants_names=args.node_names is not None)
+        return asked, Question(pod, cluster.nodes.take(cluster.find(names), names), cluster, now)
+    names = _unique(args.node_names or [])
+    asked = Asked(names, None, wants_names=True)
+    if view is None:
+        if names:
+            raise WireError(NAMES_WITHOUT_VIEW)
+        view = Snapshot.build([], None)
+    view = view.with_readings(readings)
+    rows = view.find(names)
+    if (rows == UNKNOWN_ROW).any():
+        missing = tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row == UNKNOWN_ROW)
+        known = [name for name, row in zip(names, rows.tolist(), strict=True) if row != UNKNOWN_ROW]
+        return asked, Question(pod, view.nodes.take(rows[rows != UNKNOWN_ROW], known), view, now, missing)
+    return asked, Question(pod, view.nodes.take(rows, names), view, now)
 
 
 def _pod_of(args: v1.ExtenderArgs) -> Pod:

@@ -44,6 +44,9 @@ class Vitals:
         for name, problem in generation.sources.problems().items():
             metrics.source_up.labels(name).set(not problem)
         metrics.generation.set(generation.number)
+        shadow = server.shadow.report()
+        metrics.shadow.generation.set(shadow.generation)
+        metrics.shadow.waiting.set(shadow.waiting)
         metrics.connections.set(len(server.listener.http.connections))
         if server.live is not None:
             metrics.view_max_age.set(server.options.max_age_seconds)
@@ -70,6 +73,7 @@ class Vitals:
                 {column: None for policy in server.app.generation.verbs.policies for column in policy.columns}
             ),
             policies=lambda: [policy.name for policy in server.app.generation.verbs.policies],
+            shadow=server.shadow.report,
         )
 
     def _cluster(self) -> Snapshot | None:
@@ -99,6 +103,9 @@ class Vitals:
         ends = server.options.tls.ends() if server.options.tls is not None else None
         if ends is not None:
             found["certificates"] = {"serverEnds": ends.isoformat()}
+        if server.journal_file is not None and server.options.journal_file is not None:
+            path = str(server.options.journal_file.path)
+            found["journal"] |= {"file": path, "problem": server.journal_file.problem}
         seen = server.view.current
         if seen is not None:
             found["view"] |= {"nodes": len(seen.nodes), "pods": len(seen.pods) if seen.pods_known else None}
@@ -145,7 +152,9 @@ class Vitals:
         notes |= {f"source {name}": text for name, text in generation.sources.problems().items()}
         recorder = self._server.recorder
         notes["recording"] = recorder.problem if recorder is not None else ""
-        return notes | {"reload": self._server.reload_problem()}
+        journal = self._server.journal_file
+        notes["journal"] = journal.problem if journal is not None else ""
+        return notes | {"reload": self._server.reload_problem(), "shadow": self._server.shadow.problem()}
 
     def _policy_note(self, policy: str) -> str:
         workers = self._server.workers

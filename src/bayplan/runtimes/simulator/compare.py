@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from bayplan.authoring.registry import Policy
+from bayplan.engine.differ import turn
 from bayplan.recording.lines import Asked
 from bayplan.runtimes.simulator.cases import Recording
 from bayplan.runtimes.simulator.judge import Judgement, judge
@@ -51,9 +52,7 @@ class PodComparison:
         """What the second configuration does differently."""
         if self.first.node == self.second.node:
             return "same" if self.first.reason == self.second.reason else "refused otherwise"
-        if not self.second.node:
-            return "refused"
-        return "elsewhere" if self.first.node else "admitted"
+        return turn(first=bool(self.first.node), second=bool(self.second.node)) or "elsewhere"
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from bayplan.kube.pod import Pod
 from bayplan.recording.lines import Asked, Configuration, RecordingError
 from bayplan.runtimes.simulator.cases import Case, Recording
 from bayplan.runtimes.simulator.judge import Judgement, judge
+from bayplan.snapshot.bynode import PLAIN
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.sources import PLAIN, Readings, key_of
+from bayplan.snapshot.sources import Readings, key_of
 
 _TEMPLATE = '''"""What was decided about pod {title} at {moment}; written by `bayplan export-test`."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision
+from bayplan.engine.differ import best_rows, why_none
 from bayplan.kube.pod import Pod
 from bayplan.recording.lines import RecordingError
 from bayplan.runtimes.simulator.cases import Case
@@ -30,7 +31,7 @@ class Judgement:
         """The best node that passed, the first of several; ``""`` where none did."""
         if not self.passed:
             return ""
-        return self.passed[max(range(len(self.passed)), key=self.totals.__getitem__)]
+        return self.passed[best_rows(self.totals)[0]]
 
     @property
     def refused(self) -> dict[str, str]:
@@ -41,14 +42,7 @@ class Judgement:
     @property
     def why_none(self) -> str:
         """Why no node is left, in a few words; ``""`` where one is."""
-        if self.passed:
-            return ""
-        if self.filtered.error:
-            return self.filtered.error
-        counts = [f"{len(rows)} {reason.text}" for _, reason, rows in self.filtered.groups()]
-        if self.filtered.not_in_view:
-            counts.append(f"{len(self.filtered.not_in_view)} not in view")
-        return ", ".join(counts) or "no node was asked about"
+        return why_none(self.filtered)
 
 
 def judge(policies: Sequence[Policy], case: Case) -> Judgement:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bayplan.kube.pod import Pod
-from bayplan.snapshot.sources import Reading, Scalar
+from bayplan.snapshot.bynode import Scalar
+from bayplan.snapshot.sources import Reading
 from bayplan.state.sources.calling import asked
 from bayplan.state.sources.http import SourceError, SourceHttp
 
@@ -36,6 +37,8 @@ class Asked:
     keep_seconds: float = 10.0
     fallback: Mapping[str, Scalar] = field(default_factory=dict)
     """The value of each field, for every node, when there is no answer."""
+    definition: object = None
+    """Equal where answers mean the same; ``None`` where nobody can tell."""
 
 
 @dataclass(frozen=True)

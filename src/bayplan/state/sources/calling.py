@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from bayplan.snapshot.sources import Scalar, by_field
+from bayplan.snapshot.bynode import Scalar, by_field
 from bayplan.state.sources.http import SourceError
 
 

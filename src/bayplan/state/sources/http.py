@@ -19,6 +19,7 @@ from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from bayplan.client.tls import FileContext
 from bayplan.state.sources.addresses import forbidden
 
 _CHUNK = 65536
@@ -51,6 +52,7 @@ class SourceHttp:
     def __init__(self, access: Access = PLAIN_ACCESS) -> None:
         self._access = access
         self._session: aiohttp.ClientSession | None = None
+        self._tls: FileContext | None = None
 
     async def close(self) -> None:
         """Close what is open."""
@@ -87,6 +89,7 @@ class SourceHttp:
             data=data,
             headers=self._headers(json=data is not None),
             allow_redirects=False,
+            ssl=self._context(),
         ) as response:
             if response.status != 200:
                 said = (await response.content.read(200)).decode(errors="replace").strip()
@@ -116,13 +119,22 @@ class SourceHttp:
             access = self._access
             connector = aiohttp.TCPConnector(
                 limit=16,
-                ssl=_tls(access),
                 resolver=_Resolver(allow_link_local=access.allow_link_local),
                 socket_factory=None if access.allow_link_local else _checked_socket,
             )
             # A large answer is not unpacked: ten kilobytes can be ten gigabytes.
             self._session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=False)
         return self._session
+
+    def _context(self) -> ssl.SSLContext | bool:
+        """With the request, not with the session: a file that was replaced makes another context."""
+        access = self._access
+        if self._tls is None:
+            try:
+                self._tls = FileContext([access.ca_file] if access.ca_file else [], lambda: _tls(access))
+            except OSError as error:
+                raise SourceError(f"{access.ca_file}: {error.strerror or error}") from error
+        return self._tls.current() or True
 
 
 class _Resolver(AbstractResolver):
@@ -182,10 +194,7 @@ def _refusal(host: str, found: object) -> str:
 
 
 def _tls(access: Access) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=str(access.ca_file) if access.ca_file else None)
-    except OSError as error:
-        raise SourceError(f"{access.ca_file}: {error.strerror or error}") from error
+    context = ssl.create_default_context(cafile=str(access.ca_file) if access.ca_file else None)
     if access.insecure_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bayplan.snapshot.sources import Latch, Match, Reading, Requested, numbers
+from bayplan.snapshot.bynode import numbers
+from bayplan.snapshot.sources import Latch, Match, Reading, Requested
 from bayplan.state.sources.calling import asked
 from bayplan.state.sources.http import SourceError, SourceHttp
 

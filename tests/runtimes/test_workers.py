@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bayplan.runtimes.extender.serve import Server
-from bayplan.runtimes.extender.workers import RequestOverrun, Workers
+from bayplan.runtimes.workers import RequestOverrun, Workers
 from tests.runtimes.extender.caller import ask, look, make_pod, metric, names_request
 from tests.runtimes.extender.obedient import serving
 
@@ -95,7 +95,7 @@ async def test_a_shadow_that_overran_is_left_out_for_a_while(
     async with serving(tmp_path, view=NODES, entry={"shadow": True}, limits=limits) as server:
         first, *others = [await seconds() for _ in range(4)]
         overruns = server.workers.overruns()
-        monkeypatch.setattr("bayplan.runtimes.extender.workers._UNHEALTHY_SECONDS", 0.0)
+        monkeypatch.setattr("bayplan.runtimes.workers._UNHEALTHY_SECONDS", 0.0)
         later = await seconds()
 
     assert first >= 0.5

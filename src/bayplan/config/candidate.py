@@ -1,0 +1,74 @@
+"""A candidate configuration: its policies and sources, in the cluster of the live one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from bayplan.authoring.editions import anew
+from bayplan.config.check import dry_run
+from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.config.load import ConfigError
+from bayplan.config.v1 import BayplanConfiguration
+
+_COUNTED = frozenset({"apiVersion", "kind", "policies", "sources"})
+_CONFIGURATIONS = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What judges beside the live configuration."""
+
+    file: str
+    """How people call it."""
+    loaded: Loaded
+    problems: Sequence[str] = ()
+    """What its dry run found."""
+
+    @property
+    def ignored(self) -> str:
+        """The parts of its file that nobody heeds, in a line; ``""`` where there are none."""
+        fields = msgspec.structs.fields(BayplanConfiguration)
+        given = [
+            field.encode_name
+            for field in fields
+            if field.encode_name not in _COUNTED and getattr(self.loaded.config, field.name) != field.default
+        ]
+        if not given:
+            return ""
+        return f"shadow: {', '.join(given)} of {self.file} is ignored: only its policies and sources count"
+
+
+def candidate_path(live: Loaded) -> Path | None:
+    """Where the candidate is that a configuration names; ``None`` where it names none."""
+    named = live.config.shadow.config
+    return live.base / named if named else None
+
+
+def candidate_source(path: Path) -> tuple[list[str], Flags]:
+    """The file as a command would be given it: as policies, or as a configuration."""
+    if path.suffix in _CONFIGURATIONS:
+        return [], Flags(config=path)
+    return [str(path)], Flags()
+
+
+def load_candidate(path: Path, live: Loaded, *, strict: bool = False) -> Candidate:
+    """The candidate, dry-run as the live one is; `ConfigError` for one that can never work.
+
+    With ``strict`` also for what the dry run found. It is imported apart from the live one: both may use the
+    same files.
+    """
+    if not path.is_file():
+        raise ConfigError(f"shadow: there is no file {path}: name a configuration, or a file with policies")
+    files, flags = candidate_source(path)
+    with anew():
+        loaded = load_all(files, flags)
+        # What is asked of it, and how long it may take, is the live one's to say.
+        config = msgspec.structs.replace(
+            loaded.config, cluster=live.config.cluster, extender=live.config.extender
+        )
+        problems = dry_run(replace(loaded, config=config), where=f"{path}: ")
+        if strict and problems:
+            raise ConfigError("; ".join(problems))
+    return Candidate(path.name, loaded, problems)

@@ -1,0 +1,60 @@
+"""One pod, a whole cluster: which nodes are feasible, which is best, and what kube-scheduler would say.
+
+An extender answers two questions that kube-scheduler asks apart. Who places pods himself, or says where one
+would go, asks both at once: scores are of the nodes that passed, as kube-scheduler does it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+import numpy as np
+
+from bayplan.authoring.registry import Policy
+from bayplan.engine.cycle import Question, filter_nodes, score_nodes
+from bayplan.engine.decision import Decision
+from bayplan.engine.guard import Attempt
+from bayplan.engine.unschedulable import unschedulable
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Where a pod may go, and where it had best go."""
+
+    filtered: Decision
+    scored: Decision | None
+    """``None`` where fewer than two nodes are feasible: there is nothing to compare."""
+
+    @property
+    def feasible(self) -> list[str]:
+        """Names of the nodes that every filter lets pass."""
+        return [] if self.filtered.error else self.filtered.passed_names
+
+    @cached_property
+    def best(self) -> list[str]:
+        """The nodes with the highest score: any of them is as good as the others."""
+        if self.scored is None or self.scored.total is None:
+            return self.feasible
+        total = self.scored.total
+        names = self.scored.nodes.names
+        return [names[row] for row in np.flatnonzero(total == total.max()).tolist()]
+
+    @property
+    def message(self) -> str:
+        """Why there is no node, as kube-scheduler words it; ``""`` where there is one."""
+        return "" if self.feasible else unschedulable(self.filtered)
+
+
+def choose(
+    policies: Sequence[Policy], pod: Pod, cluster: Snapshot, *, now: datetime, attempt: Attempt | None = None
+) -> Choice:
+    """Filter all nodes of the cluster, then score those that passed."""
+    filtered = filter_nodes(policies, Question(pod, cluster.nodes, cluster, now), attempt)
+    passed = np.flatnonzero(filtered.passed)
+    if filtered.error or passed.size < 2:
+        return Choice(filtered, None)
+    left = cluster.nodes if passed.size == len(cluster.nodes) else cluster.nodes.take(passed)
+    return Choice(filtered, score_nodes(policies, Question(pod, left, cluster, now), attempt))

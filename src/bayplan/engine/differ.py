@@ -1,0 +1,149 @@
+"""Two decisions about the same pod and the same nodes, held against each other.
+
+The first is the one that counts; the second is what another set of policies says to the same question.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bayplan.engine.decision import Decision
+
+Result = Literal["same", "refuses_more", "accepts_more", "mixed", "other_node"]
+Turn = Literal["", "refused", "admitted"]
+"""What becomes of a pod: all nodes are refused that were not before, or one passes where none did."""
+ToWire = Callable[[NDArray[np.float64]], list[int]]
+
+_SHOWN = 3
+
+
+class Word(Struct, frozen=True, rename="camel"):
+    """What one side says of one node."""
+
+    passes: bool = True
+    policy: str = ""
+    """Who refused it."""
+    reason: str = ""
+    detail: str = ""
+    score: int | None = None
+    """0 to 10, as kube-scheduler is told it; null where it was not about scores."""
+
+
+class NodeDifference(Struct, frozen=True, rename="camel"):
+    """A node that the two do not agree about."""
+
+    node: str
+    live: Word
+    candidate: Word
+
+
+class Said(Struct, frozen=True, rename="camel"):
+    """What one side says of all nodes."""
+
+    passed: int
+    why_none: str = ""
+    """Why no node is left, where none is."""
+    best: tuple[str, ...] = ()
+    """The first of the best nodes, where it was about scores."""
+    best_count: int = 0
+
+
+class Difference(Struct, frozen=True, rename="camel"):
+    """Where the second says something else than the first."""
+
+    result: Result
+    live: Said
+    candidate: Said
+    offered: int
+    refused: int = 0
+    """Nodes that pass the first, and not the second."""
+    accepted: int = 0
+    """Nodes that pass the second, and not the first."""
+    turn: Turn = ""
+    nodes: tuple[NodeDifference, ...] = ()
+    """A few of the nodes that they do not agree about."""
+
+
+def filtered_differently(live: Decision, candidate: Decision) -> Difference:
+    """Which nodes pass the one and not the other; why they are refused is no difference."""
+    passed, would_pass = live.passed, candidate.passed
+    refused, accepted = np.flatnonzero(passed & ~would_pass), np.flatnonzero(would_pass & ~passed)
+    rows = [*refused[:_SHOWN].tolist(), *accepted[:_SHOWN].tolist()]
+    result: Result = "same"
+    if refused.size:
+        result = "mixed" if accepted.size else "refuses_more"
+    elif accepted.size:
+        result = "accepts_more"
+    names = live.nodes.names
+    return Difference(
+        result,
+        _said(live),
+        _said(candidate),
+        offered=len(names),
+        refused=int(refused.size),
+        accepted=int(accepted.size),
+        turn=turn(first=bool(passed.any()), second=bool(would_pass.any())),
+        nodes=tuple(NodeDifference(names[row], _word(live, row), _word(candidate, row)) for row in rows),
+    )
+
+
+def scored_differently(live: Decision, candidate: Decision, *, to_wire: ToWire) -> Difference:
+    """Whether the best nodes are others, of the scores as kube-scheduler is told them."""
+    names = live.nodes.names
+    scores = [[0] * len(names) if d.total is None else to_wire(d.total) for d in (live, candidate)]
+    best, would_be_best = (best_rows(each) for each in scores)
+    result: Result = "same" if best == would_be_best else "other_node"
+    rows = [row for row in best if row not in set(would_be_best)][:_SHOWN]
+    rows += [row for row in would_be_best if row not in set(best)][:_SHOWN]
+    return Difference(
+        result,
+        _best(names, best),
+        _best(names, would_be_best),
+        offered=len(names),
+        nodes=tuple(
+            NodeDifference(names[row], Word(score=scores[0][row]), Word(score=scores[1][row])) for row in rows
+        ),
+    )
+
+
+def turn(*, first: bool, second: bool) -> Turn:
+    """What becomes of a pod, by whether a node is left for it on either side."""
+    if first == second:
+        return ""
+    return "refused" if first else "admitted"
+
+
+def best_rows(scores: Sequence[float]) -> list[int]:
+    """The rows with the highest score; none where there are no rows."""
+    highest = max(scores, default=0)
+    return [row for row, score in enumerate(scores) if score == highest]
+
+
+def why_none(decision: Decision) -> str:
+    """Why no node is left, in a few words; ``""`` where one is."""
+    if decision.error:
+        return decision.error
+    if decision.passed.any():
+        return ""
+    counts = [f"{len(rows)} {reason.text}" for _, reason, rows in decision.groups()]
+    if decision.not_in_view:
+        counts.append(f"{len(decision.not_in_view)} not in view")
+    return ", ".join(counts) or "no node was asked about"
+
+
+def _said(decision: Decision) -> Said:
+    return Said(int(np.count_nonzero(decision.passed)), why_none(decision))
+
+
+def _best(names: Sequence[str], rows: Sequence[int]) -> Said:
+    return Said(len(names), best=tuple(names[row] for row in rows[:_SHOWN]), best_count=len(rows))
+
+
+def _word(decision: Decision, row: int) -> Word:
+    refusal = decision.refusal(row)
+    if refusal is None:
+        return Word()
+    return Word(passes=False, policy=refusal.policy, reason=refusal.reason.text, detail=refusal.detail)

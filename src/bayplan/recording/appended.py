@@ -1,0 +1,114 @@
+"""A file of lines that goes on after a restart, and is put aside when it is full: ``FILE.1``, ``FILE.2``, ...
+
+Whole lines alone: where a process was killed in one, or a disk was full, the next line begins anew.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from io import FileIO
+from pathlib import Path
+
+from bayplan.recording.sink import older, put_all
+
+_OWNER_ALONE = 0o600
+
+
+class AppendedFile:
+    """The newest file of several, opened to be written at its end. One process may."""
+
+    def __init__(self, path: Path, *, max_bytes: int, keep: int) -> None:
+        """``keep`` is how many full files are kept beside it."""
+        self._path = path
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._size_bytes = 0
+        self._file: FileIO | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, f"{path.parent} is not a directory") from None
+        self.open()
+
+    def open(self) -> bool:
+        """Open it where that is to be done; whether it is another file than before."""
+        if self._file is not None:
+            # Somebody may have removed it: what is written then is nowhere.
+            if os.fstat(self._file.fileno()).st_nlink:
+                return False
+            self.close()
+        file = FileIO(self._path, "ab+", opener=_opened)
+        try:
+            self._size_bytes = _claimed(file)
+            if self._size_bytes and os.pread(file.fileno(), 1, self._size_bytes - 1) != b"\n":
+                put_all(file, b"\n")
+                self._size_bytes += 1
+        except BaseException:
+            file.close()
+            raise
+        self._file = file
+        return True
+
+    def write(self, line: bytes) -> None:
+        """Add a line, all of it or nothing."""
+        assert self._file is not None, "opened before"
+        try:
+            put_all(self._file, line)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size_bytes)
+            # Looked at anew before the next line: half a one may be there.
+            self.close()
+            raise
+        self._size_bytes += len(line)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time for another file."""
+        return self._size_bytes >= self._max_bytes
+
+    def put_aside(self) -> None:
+        """Keep it under another name, as the last of the full ones; the next `open` begins a new one."""
+        self.close()
+        number = self._keep
+        while (beyond := older(self._path, number + 1)).exists():
+            beyond.unlink()
+            number += 1
+        for number in range(self._keep, 1, -1):
+            with contextlib.suppress(FileNotFoundError):
+                older(self._path, number - 1).replace(older(self._path, number))
+        with contextlib.suppress(FileNotFoundError):
+            if self._keep:
+                self._path.replace(older(self._path))
+            else:
+                self._path.unlink()
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _opened(path: str, flags: int) -> int:
+    # A pipe that nobody reads would be waited for.
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, _OWNER_ALONE)
+
+
+def _claimed(file: FileIO) -> int:
+    """Make it ours alone; how large it is."""
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    # Whoever may read what was decided is for its owner to say; one that was made by hand counts too.
+    os.fchmod(file.fileno(), _OWNER_ALONE)
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise OSError(errno.EBUSY, "another server writes it: give each a file of its own") from None
+    except OSError:
+        # Not every file system has locks, and two servers are a mistake, not a danger.
+        pass
+    return found.st_size

@@ -1,0 +1,208 @@
+"""The journal on disk: each decision a line, written by a thread that nobody waits for.
+
+Where the disk is too slow or full, decisions are left out and counted, and the next one is tried again. What
+was written survives the death of the process. Where a pod went is seen in the cluster a moment later, and is
+a line of its own.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bayplan.engine.entry import Entry, PodRef
+from bayplan.recording.appended import AppendedFile
+from bayplan.recording.backlog import Backlog
+from bayplan.recording.journal_lines import JOURNAL_FORMAT, JournalHeader, NodeNames, Placed, PlacedPod
+from bayplan.recording.journal_telling import line_of
+from bayplan.recording.lines import Dropped, Line, RecordingError, moment
+from bayplan.snapshot.cluster import Snapshot
+
+log = logging.getLogger(__name__)
+
+_WAITING = 1000
+_WAITING_BYTES = 64 * 1024 * 1024
+_CLOSE_SECONDS = 10.0
+_COMPLAIN_SECONDS = 60.0
+_KNOWN_NAMES = 8
+# A pod that is on no node by then was refused by somebody else, and is decided about again.
+_AWAIT_SECONDS = 60.0
+_AWAITED = 10_000
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True)
+class JournalFileOptions:
+    """Where to write, and how much."""
+
+    path: Path
+    max_bytes: int = 100 * 1024 * 1024
+    """A file of that size is put aside as ``FILE.1``, and a new one begun."""
+    keep: int = 5
+    """How many of those are kept."""
+
+
+class JournalFile:
+    """Writes entries down. Told by any thread, in no time."""
+
+    def __init__(
+        self,
+        options: JournalFileOptions,
+        *,
+        version: str,
+        cluster: bool,
+        count: Callable[[str], None] = lambda _: None,
+        quiet: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``cluster``: whether all nodes are known. ``count`` hears of each: written, dropped, failed.
+
+        ``quiet``: whether nobody waits for an answer just now.
+        """
+        self._options = options
+        self._version = version
+        self._cluster = cluster
+        self._count = count
+        self._problem = ""
+        self._complained_at = float("-inf")
+        self._lock = threading.Lock()
+        self._dropped = 0
+        self._known: deque[tuple[int, Sequence[str]]] = deque(maxlen=_KNOWN_NAMES)
+        self._numbers = 0
+        self._awaited: dict[str, tuple[float, PodRef]] = {}
+        try:
+            self._file = AppendedFile(options.path, max_bytes=options.max_bytes, keep=options.keep)
+            self._begin()
+        except OSError as error:
+            raise RecordingError(f"journal {options.path}: {error.strerror or error}") from error
+        self._backlog: Backlog[Entry | Snapshot] = Backlog(
+            self._take,
+            name="bayplan-journal",
+            most=_WAITING,
+            most_bytes=_WAITING_BYTES,
+            quiet=quiet,
+            at_end=self._end,
+        )
+
+    @property
+    def problem(self) -> str:
+        """Why the last decision could not be written; ``""`` while all is well."""
+        return self._problem
+
+    def add(self, entry: Entry) -> None:
+        """Have an entry written."""
+        # As in memory: a number or two a node and hook. To count it exactly would take longer.
+        if not self._backlog.offer(entry, len(entry.rows) * (10 + 8 * len(entry.voices))):
+            self._drop("the disk is slower than the decisions")
+
+    @property
+    def awaits(self) -> bool:
+        """Whether it is worth a look where pods went."""
+        return bool(self._awaited)
+
+    def look(self, cluster: Snapshot) -> None:
+        """Have it written which pods are on a node by now; where there is no room, the next look will do."""
+        self._backlog.offer(cluster)
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        self._backlog.close(_CLOSE_SECONDS)
+
+    def _take(self, what: Entry | Snapshot) -> None:
+        try:
+            if self._file.open():
+                self._begin()
+            self._say_dropped()
+            if isinstance(what, Snapshot):
+                self._tell_placed(what)
+            else:
+                self._write(line_of(what, nodes=self._name(what.names)))
+            if self._file.full:
+                self._file.put_aside()
+        except OSError as error:
+            self._problem = f"{self._options.path}: {error.strerror or error}"
+            # A look is had again in a second.
+            if isinstance(what, Entry):
+                self._drop(self._problem)
+        except Exception:
+            # Whatever it was, the next decision is another one.
+            log.exception("a decision could not be written down: this is a bug in Bayplan")
+            self._count("failed")
+        else:
+            self._problem = ""
+            if isinstance(what, Entry):
+                self._count("written")
+                self._await(what)
+
+    def _await(self, entry: Entry) -> None:
+        """Look out for the pod, until it is known where it went."""
+        uid = entry.pod.uid
+        if entry.verb == "filter" and uid and entry.passed and len(self._awaited) < _AWAITED:
+            self._awaited[uid] = time.monotonic(), entry.pod
+        elif entry.verb == "bind" and not entry.error:
+            self._awaited.pop(uid, None)
+
+    def _tell_placed(self, cluster: Snapshot) -> None:
+        there, now = cluster.pods_by_uid, time.monotonic()
+        for uid, (since, who) in list(self._awaited.items()):
+            pod = there.get(uid)
+            if pod is not None and pod.node_name:
+                at = moment(datetime.now(UTC))
+                self._write(Placed(at=at, pod=PlacedPod(who.namespace, who.name, uid), node=pod.node_name))
+            if now - since > _AWAIT_SECONDS or (pod is not None and pod.node_name):
+                del self._awaited[uid]
+
+    def _begin(self) -> None:
+        self._known.clear()
+        started = moment(datetime.now(UTC))
+        self._write(
+            JournalHeader(
+                format=JOURNAL_FORMAT, bayplan=self._version, started=started, cluster=self._cluster
+            )
+        )
+
+    def _name(self, names: Sequence[str]) -> int:
+        """The number of these names, which a reader has been told."""
+        if not names:
+            return 0
+        for number, known in self._known:
+            if known is names or (len(known) == len(names) and list(known) == list(names)):
+                return number
+        self._numbers += 1
+        self._write(NodeNames(nodes=self._numbers, names=list(names)))
+        self._known.append((self._numbers, names))
+        return self._numbers
+
+    def _say_dropped(self) -> None:
+        count = self._dropped
+        if count:
+            self._write(Dropped(count=count))
+            with self._lock:
+                self._dropped -= count
+
+    def _write(self, line: Line) -> None:
+        self._file.write(_ENCODER.encode(line) + b"\n")
+
+    def _drop(self, why: str) -> None:
+        with self._lock:
+            self._dropped += 1
+            now = time.monotonic()
+            silent = now - self._complained_at < _COMPLAIN_SECONDS
+            self._complained_at = self._complained_at if silent else now
+        self._problem = why
+        self._count("dropped")
+        if not silent:
+            log.error("a decision is not in the journal on disk: %s; more are counted, not told", why)
+
+    def _end(self) -> None:
+        try:
+            if not self._file.open():
+                self._say_dropped()
+        except OSError as error:
+            log.error("the journal %s: %s", self._options.path, error.strerror or error)
+        self._file.close()

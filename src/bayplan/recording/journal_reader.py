@@ -1,0 +1,174 @@
+"""Reading a journal on disk: all its files, for the decisions about one pod, past what is damaged."""
+
+import contextlib
+import os
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from bayplan.engine.entry import Entry
+from bayplan.recording.journal_lines import JOURNAL_FORMAT, DecisionLine, JournalHeader, NodeNames, Placed
+from bayplan.recording.journal_telling import entry_of
+from bayplan.recording.lines import Dropped, RecordingError
+from bayplan.recording.reader import Damage, texts
+from bayplan.recording.sink import older
+
+# As many as anybody looks back; each may be about thousands of nodes.
+_KEPT = 100
+_WARNINGS = 10
+# A process may be killed in its first line; a file that goes on like that is something else.
+_TRIED_LINES = 3
+
+
+class _Who(msgspec.Struct):
+    namespace: str
+    name: str
+
+
+class _Glance(msgspec.Struct):
+    """So much of a line as says whether it matters."""
+
+    line: str
+    pod: _Who | None = None
+    nodes: int = 0
+
+
+_GLANCE = msgspec.json.Decoder(_Glance)
+_HEADER = msgspec.json.Decoder(JournalHeader)
+_NAMES = msgspec.json.Decoder(NodeNames)
+_DECISION = msgspec.json.Decoder(DecisionLine)
+_PLACED = msgspec.json.Decoder(Placed)
+_DROPPED = msgspec.json.Decoder(Dropped)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One decision about the pod."""
+
+    entry: Entry
+    cluster: bool
+    """Whether the server knew the cluster: then the entry's names are all nodes there were."""
+
+
+@dataclass
+class PodJournal:
+    """What a journal on disk has about a pod."""
+
+    key: str
+    """``namespace/name``."""
+    kept: deque[Kept] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    """The newest last."""
+    placed: dict[str, str] = field(default_factory=dict)
+    """Where a pod of that name was seen, by UID."""
+    warnings: list[str] = field(default_factory=list)
+    """What is damaged or missing."""
+
+    def warn(self, text: str) -> None:
+        """Note that something is wrong with a file; not for ever."""
+        if len(self.warnings) < _WARNINGS:
+            self.warnings.append(text)
+        elif len(self.warnings) == _WARNINGS:
+            self.warnings.append("and more")
+
+
+def read_journal(path: Path, key: str) -> PodJournal:
+    """What the files of a journal have about the pod ``namespace/name``; `RecordingError` for no journal."""
+    found = PodJournal(key)
+    with contextlib.ExitStack() as stack:
+        for each, file in _files(path, stack):
+            _Scan(each, found).read(file)
+    return found
+
+
+def _files(path: Path, stack: contextlib.ExitStack) -> list[tuple[Path, BinaryIO]]:
+    """The files, the oldest first. All are opened before one is read: a server may put one aside."""
+    opened: dict[tuple[int, int], tuple[Path, BinaryIO]] = {}
+    number = 0
+    while (each := older(path, number) if number else path).exists() or not number:
+        try:
+            file = stack.enter_context(each.open("rb"))
+        except FileNotFoundError:
+            if number:
+                break
+        except OSError as error:
+            raise RecordingError(f"{each}: {error.strerror or error}") from error
+        else:
+            about = os.fstat(file.fileno())
+            opened.setdefault((about.st_dev, about.st_ino), (each, file))
+        number += 1
+    if not opened:
+        raise RecordingError(f"{path}: no such file; `bayplan serve --journal-file FILE` writes one")
+    return list(opened.values())[::-1]
+
+
+class _Scan:
+    """One file, line by line."""
+
+    def __init__(self, path: Path, found: PodJournal) -> None:
+        self._path = path
+        self._found = found
+        self._cluster = False
+        self._names: dict[int, bytes | list[str]] = {}
+
+    def read(self, file: BinaryIO) -> None:
+        """Find what is about the pod."""
+        begun = False
+        for number, text in enumerate(texts(self._path, file), start=1):
+            if isinstance(text, Damage):
+                self._warn(str(text))
+                continue
+            try:
+                self._line(text)
+                begun = True
+            except _UNREADABLE as error:
+                if not begun and number >= _TRIED_LINES:
+                    raise RecordingError(f"{self._path}: no journal of Bayplan: {error}") from None
+                self._warn(f"line {number} is left out: {error}")
+
+    def _line(self, text: bytes) -> None:
+        glance = _GLANCE.decode(text)
+        if glance.line == "journal":
+            self._header(_HEADER.decode(text))
+        elif glance.line == "nodes":
+            # Read where they are needed: most are for other pods.
+            self._names[glance.nodes] = text
+        elif glance.line == "dropped":
+            count = _DROPPED.decode(text).count
+            self._warn(f"{count} decisions are missing: the disk was too slow or full")
+        elif glance.line in ("decision", "placed"):
+            who = glance.pod
+            if who is not None and f"{who.namespace}/{who.name}" == self._found.key:
+                self._about_the_pod(glance.line, text)
+        else:
+            raise RecordingError(f"{glance.line!r} is no line of a journal")
+
+    def _about_the_pod(self, kind: str, text: bytes) -> None:
+        if kind == "placed":
+            placed = _PLACED.decode(text)
+            self._found.placed[placed.pod.uid] = placed.node
+        else:
+            line = _DECISION.decode(text)
+            self._found.kept.append(Kept(entry_of(line, self._named(line.nodes)), self._cluster))
+
+    def _header(self, header: JournalHeader) -> None:
+        if header.format != JOURNAL_FORMAT:
+            use = f"use Bayplan {header.bayplan}"
+            raise RecordingError(f"format {header.format}, and this Bayplan reads {JOURNAL_FORMAT}: {use}")
+        self._cluster, self._names = header.cluster, {}
+
+    def _named(self, number: int) -> list[str]:
+        if not number:
+            return []
+        known = self._names.get(number)
+        if known is None:
+            raise RecordingError("the names of its nodes are not there")
+        if isinstance(known, bytes):
+            known = self._names[number] = _NAMES.decode(known).names
+        return known
+
+    def _warn(self, text: str) -> None:
+        self._found.warn(f"{self._path.name}: {text}")

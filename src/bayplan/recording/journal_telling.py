@@ -1,0 +1,226 @@
+"""An entry of the journal as a line of its file, and a line as an entry: nothing is lost on the way.
+
+What a detail is filled in with comes back as it was. Where JSON has no place for it, or filling it in would
+look into things, the finished texts are written: a file may come from anybody, and nothing in it is run.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from string import Formatter
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.authoring.verdict import Reason
+from bayplan.engine.entry import Entry, PodRef, Voice
+from bayplan.engine.ranking import rank
+from bayplan.engine.why import left_out, refused_groups
+from bayplan.recording.journal_lines import DecisionLine, HookLine, PodLine, ReasonLine
+from bayplan.recording.lines import RecordingError, moment
+from bayplan.recording.packed import Packed, Value, pack, pack_values, unpack, unpack_values
+from bayplan.wire.scale import to_wire
+
+_RANKED = 5
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_SPEC = re.compile(r"[^\d{}]{0,3}\d{0,3}[,_]?(\.\d{1,3})?[a-zA-Z%]?")
+_FILLED = "{detail}"
+
+
+def line_of(entry: Entry, *, nodes: int) -> DecisionLine:
+    """The line of an entry; ``nodes`` is the number of its names."""
+    whole = len(entry.rows) == len(entry.names) and bool((entry.rows == np.arange(len(entry.rows))).all())
+    return DecisionLine(
+        decision=entry.number,
+        at=moment(datetime.fromtimestamp(entry.at, UTC)),
+        verb=entry.verb,
+        generation=entry.generation,
+        pod=_pod_line(entry.pod),
+        result=entry.result,
+        offered=entry.offered,
+        passed=0 if entry.error else entry.passed,
+        refused=refused_groups(entry),
+        ranking=rank(entry, to_wire=to_wire, weight=1.0, limit=_RANKED),
+        seconds=entry.seconds,
+        error=entry.error,
+        observe=entry.observe,
+        node=entry.node,
+        hooks=[_hook_line(voice) for voice in entry.voices],
+        not_in_view=entry.not_in_view,
+        left_out=tuple(left_out(entry, limit=None)),
+        nodes=nodes,
+        rows=None if whole else _array(entry.rows),
+        refused_by=_array(entry.refused_by) if entry.refused_by.size else None,
+        total=_array(entry.total),
+    )
+
+
+def entry_of(line: DecisionLine, names: Sequence[str]) -> Entry:
+    """The entry of a line; `RecordingError` where the line contradicts itself."""
+    rows = np.arange(len(names), dtype=np.uint32) if line.rows is None else _numbers(line.rows, np.uint32)
+    count = len(rows)
+    if count and int(rows.max()) >= len(names):
+        raise RecordingError("a node that has no name")
+    voices = tuple(_voice(hook, count) for hook in line.hooks)
+    refused_by = _codes(line.refused_by, count, most=len(voices) - 1, least=-1)
+    return Entry(
+        number=line.decision,
+        at=datetime.fromisoformat(line.at).timestamp(),
+        verb=line.verb,
+        generation=line.generation,
+        pod=PodRef(**msgspec.structs.asdict(line.pod)),
+        names=names,
+        rows=rows,
+        voices=voices,
+        refused_by=refused_by,
+        total=_scores(line.total, count),
+        error=line.error,
+        not_in_view=line.not_in_view,
+        seconds=line.seconds,
+        observe=line.observe,
+        dropped=_left_out(line, shadow=False),
+        would_drop=_left_out(line, shadow=True),
+        node=line.node,
+    )
+
+
+def _left_out(line: DecisionLine, *, shadow: bool) -> tuple[tuple[str, str, str], ...]:
+    groups = [group for group in line.left_out if group.shadow == shadow]
+    return tuple((node, group.policy, group.reason) for group in groups for node in group.nodes)
+
+
+def _pod_line(pod: PodRef) -> PodLine:
+    labels, requests = dict(pod.labels), dict(pod.requests)
+    return PodLine(pod.namespace, pod.name, pod.uid, labels, requests, pod.priority, pod.scheduler)
+
+
+def _hook_line(voice: Voice) -> HookLine:
+    refuses = voice.rows is not None and voice.codes is not None and voice.rows.size > 0
+    return HookLine(
+        policy=voice.policy,
+        hook=voice.hook,
+        kind=voice.kind,
+        seconds=voice.seconds,
+        weight=voice.weight,
+        shadow=voice.shadow,
+        void=voice.void,
+        failure=voice.failure,
+        ignored=voice.ignored,
+        reasons=[_reason_line(voice, code) for code in range(1, len(voice.reasons) + 1)] if refuses else [],
+        rows=_array(voice.rows),
+        codes=_array(voice.codes),
+        scores=_array(voice.normalised),
+        raw=_array(voice.raw),
+    )
+
+
+def _reason_line(voice: Voice, code: int) -> ReasonLine:
+    reason = voice.reasons[code - 1]
+    assert voice.codes is not None
+    mine = voice.codes == code
+    detail, values, details = "", dict[str, Value](), list[str]()
+    if reason.detail and mine.any():
+        packed = pack_values(voice.values[code - 1]) if _is_plain(reason.detail) else None
+        if packed is None:
+            details = [voice.detail(place) for place in np.flatnonzero(mine).tolist()]
+        else:
+            detail, values = reason.detail, packed
+    return ReasonLine(
+        reason=reason.text,
+        detail=detail,
+        values=values,
+        details=details,
+        preemptible=reason.preemptible,
+        helped_by=sorted(reason.helped_by),
+        also=list(reason.also),
+        of_pod=reason.of_pod,
+    )
+
+
+def _voice(line: HookLine, count: int) -> Voice:
+    rows, codes = None, None
+    if line.rows is not None:
+        rows = _numbers(line.rows, np.uint32)
+        codes = _codes(line.codes, len(rows), most=len(line.reasons), least=1)
+        if rows.size and int(rows.max()) >= count:
+            raise RecordingError("a refused node that was not asked about")
+    told = [_reason(reason, codes, code) for code, reason in enumerate(line.reasons, start=1)]
+    return Voice(
+        policy=line.policy,
+        hook=line.hook,
+        kind=line.kind,
+        seconds=line.seconds,
+        weight=line.weight,
+        shadow=line.shadow,
+        void=line.void,
+        failure=line.failure,
+        ignored=line.ignored,
+        reasons=tuple(reason for reason, _ in told),
+        rows=rows,
+        codes=codes,
+        values=tuple(values for _, values in told),
+        normalised=_scores(line.scores, count),
+        raw=_scores(line.raw, count),
+    )
+
+
+def _reason(line: ReasonLine, codes: NDArray[np.int16] | None, code: int) -> tuple[Reason, dict[str, Any]]:
+    detail, values = line.detail if _is_plain(line.detail) else "", unpack_values(line.values)
+    if line.details and codes is not None:
+        places = np.flatnonzero(codes == code).tolist()
+        texts = [""] * len(codes)
+        for place, text in zip(places, line.details, strict=False):
+            texts[place] = text
+        detail, values = _FILLED, {"detail": texts}
+    reason = Reason(
+        line.reason,
+        detail=detail,
+        preemptible=line.preemptible,
+        helped_by=frozenset(line.helped_by),
+        also=tuple(line.also),
+        of_pod=line.of_pod,
+    )
+    return reason, values
+
+
+def _is_plain(detail: str) -> bool:
+    """Whether it names values and nothing within them, and makes none of them wide."""
+    try:
+        fields = list(Formatter().parse(detail))
+    except ValueError:
+        return False
+    return all(
+        name is None or (bool(_NAME.fullmatch(name)) and not conversion and bool(_SPEC.fullmatch(spec or "")))
+        for _, name, spec, conversion in fields
+    )
+
+
+def _array(array: NDArray[Any] | None) -> Packed | None:
+    return None if array is None else pack(array)
+
+
+def _numbers(packed: Packed, dtype: type[np.uint32]) -> NDArray[np.uint32]:
+    found = unpack(packed)
+    if found.dtype != dtype:
+        raise RecordingError(f"an array of {packed.kind!r}, and it wants numbers of nodes")
+    return found
+
+
+def _codes(packed: Packed | None, count: int, *, least: int, most: int) -> NDArray[np.int16]:
+    found = np.zeros(0, dtype=np.int16) if packed is None else unpack(packed)
+    if found.dtype != np.int16 or len(found) != count:
+        raise RecordingError(f"{len(found)} numbers for {count} nodes")
+    if count and not (found.min() >= least and found.max() <= most):
+        raise RecordingError("a number that nothing has")
+    return found
+
+
+def _scores(packed: Packed | None, count: int) -> NDArray[np.float32] | None:
+    if packed is None:
+        return None
+    found = unpack(packed)
+    if found.dtype != np.float32 or len(found) != count:
+        raise RecordingError(f"{len(found)} scores for {count} nodes")
+    return found

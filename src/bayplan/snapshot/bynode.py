@@ -1,0 +1,121 @@
+"""Values by name of node, as a source gives them, and the same in the rows of a table.
+
+A source that is asked about each pod gives thousands of them each time: whatever is looked at one by one here
+is waited for by a pod.
+"""
+
+from collections.abc import Collection, Mapping
+from itertools import chain
+from math import isfinite, isnan, nan
+from types import NoneType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.snapshot.columns import parse_number
+from bayplan.snapshot.strings import ABSENT, Strings
+
+Scalar = float | int | bool | str
+PLAIN = ""
+"""The field of a source that gives one value a node."""
+
+_PLAIN_TYPES = frozenset({float, int, bool, str, NoneType})
+
+
+def by_field(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
+    """Values by field out of values by node: ``{"a": 1}`` or ``{"a": {"warranty": True}}``.
+
+    ``None`` and NaN are no values; `ValueError` for anything else that is neither a number nor a text.
+    """
+    kinds = set(map(type, values.values()))
+    columns: dict[str, dict[str, Any]] = {}
+    if kinds == {dict}:
+        for name in dict.fromkeys(chain.from_iterable(values.values())):
+            columns[name] = {
+                node: one for node, said in values.items() if (one := said.get(name)) is not None
+            }
+    elif kinds <= _PLAIN_TYPES:
+        columns[PLAIN] = {node: one for node, one in values.items() if one is not None}
+    else:
+        return _one_by_one(values)
+    if not all(_PLAIN_TYPES.issuperset(map(type, column.values())) for column in columns.values()):
+        return _one_by_one(values)
+    return {name: said for name, column in columns.items() if (said := _without_nan(column))}
+
+
+def _without_nan(values: dict[str, Any]) -> dict[str, Scalar]:
+    kinds = set(map(type, values.values()))
+    # One NaN makes a NaN of the whole sum; adding up is ten times faster than looking at each.
+    if float not in kinds or (kinds == {float} and not isnan(sum(values.values()))):
+        return values
+    return {node: one for node, one in values.items() if not (isinstance(one, float) and isnan(one))}
+
+
+def _one_by_one(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
+    """The same for values of any kind, in three times the time; it says which of them is wrong."""
+    fields: dict[str, dict[str, Scalar]] = {}
+    for node, value in values.items():
+        several = value if isinstance(value, Mapping) else {PLAIN: value}
+        for name, given in several.items():
+            one = given.item() if isinstance(given, np.generic) else given
+            if one is None or (isinstance(one, float) and isnan(one)):
+                continue
+            if not isinstance(one, Scalar):
+                where = f"{node}.{name}" if name else node
+                raise ValueError(f"{where}: want a number or a text, got {type(one).__name__}")
+            fields.setdefault(name, {})[node] = one
+    return fields
+
+
+def numbers(values: Mapping[str, Scalar]) -> dict[str, float]:
+    """Those that are numbers, or texts of numbers; never NaN or infinity."""
+    return {key: number for key, value in values.items() if not isnan(number := _number(value))}
+
+
+def _number(value: Scalar) -> float:
+    """NaN for what is no number, or past all limits: a whole number may be larger than any float."""
+    if isinstance(value, str):
+        parsed = parse_number(value, float)
+        return nan if parsed is None else parsed
+    try:
+        number = float(value)
+    except OverflowError:
+        return nan
+    return number if isfinite(number) else nan
+
+
+def places(there: Collection[str], keys: Strings) -> NDArray[np.intp]:
+    """Which of these each name is, counted from 0; -1 for one that is not among them."""
+    # Absent names, and those that no node has, are at the last place.
+    by_code = np.full(len(keys.values) + 1, -1, dtype=np.intp)
+    by_code[keys.find(there)] = np.arange(len(there))
+    by_code[-1] = -1
+    return by_code[keys.codes]
+
+
+def floats(values: list[Scalar]) -> NDArray[np.float64]:
+    """The numbers, NaN for what is none, and one NaN more at the end."""
+    found = np.array([*values, nan])
+    if found.dtype.kind != "f":
+        # A text among them, or a whole number that is too large: one by one.
+        return np.array([*map(_number, values), nan], dtype=np.float64)
+    found[np.isinf(found)] = nan
+    return found
+
+
+def texts(values: list[Any], at: NDArray[np.intp]) -> Strings:
+    """The texts at these places; absent where the place is -1."""
+    present = np.flatnonzero(at >= 0)
+    said = [values[place] for place in at[present].tolist()]
+    found = Strings.intern(said if {str}.issuperset(map(type, said)) else map(_text, said))
+    codes = np.full(len(at), ABSENT, dtype=np.int32)
+    codes[present] = found.codes
+    return found.with_codes(codes)
+
+
+def _text(value: Scalar) -> str:
+    """The text of a value; yes and no as JSON and YAML write them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,170 @@
+"""Who would be evicted: as few as possible, the least important, with budgets kept where that can be."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+import bayplan
+from bayplan import NodeTable, Pod, Reason, Verdict
+from bayplan.authoring.hooks import HOOK
+from bayplan.authoring.registry import Hook, Policy
+from bayplan.engine.choose import choose
+from bayplan.engine.make_room import Room, make_room
+from bayplan.kube.workloads import PodDisruptionBudget
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.objects import Objects
+from bayplan.testing import make_node, make_pod
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+FULL = Reason("Insufficient cpu", preemptible=True)
+CORDONED = Reason("node(s) were unschedulable")
+
+
+@bayplan.filter
+def fits(pod: Pod, nodes: NodeTable) -> Verdict:
+    return CORDONED.where(nodes["unschedulable"]) | FULL.where(nodes["cpu.free"] < pod.cpu_milli)
+
+
+POLICIES = [Policy("fit", (Hook("fit", "fits", getattr(fits, HOOK), fits),))]
+
+
+def running(
+    name: str, node: str, *, cpu: int = 1, priority: int = 0, minutes: int = 60, app: str = ""
+) -> Pod:
+    pod = make_pod(name, cpu=cpu, priority=priority, node=node, labels={"app": app} if app else {})
+    start = (NOON - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert pod.status is not None
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, start_time=start))
+
+
+def budget(app: str, allowed: int) -> PodDisruptionBudget:
+    return msgspec.convert(
+        {
+            "metadata": {"name": app, "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": app}}},
+            "status": {"disruptionsAllowed": allowed},
+        },
+        PodDisruptionBudget,
+    )
+
+
+def room(
+    pods: Sequence[Pod], *, incoming: Pod | None = None, budgets: Sequence[PodDisruptionBudget] = ()
+) -> Room:
+    names = sorted({pod.node_name for pod in pods} | {"a", "b"})
+    objects = Objects.of([("PodDisruptionBudget", one) for one in budgets])
+    nodes = [make_node(name, cpu=4, unschedulable=name == "cordoned").object for name in names]
+    cluster = Snapshot.build(nodes, pods, objects)
+    pod = incoming or make_pod("incoming", cpu=2, priority=100)
+    return make_room(POLICIES, cluster, choose(POLICIES, pod, cluster, now=NOON).filtered, now=NOON)
+
+
+def victims(found: Room) -> list[tuple[str, list[str]]]:
+    return [(eviction.node, [pod.name for pod in eviction.victims]) for eviction in found.best]
+
+
+def test_as_few_as_possible_leave_and_the_least_important_do() -> None:
+    full = [running(f"p{n}", "a", priority=n) for n in range(4)] + [running("big", "b", cpu=4, priority=200)]
+
+    assert victims(room(full)) == [("a", ["p1", "p0"])]
+
+
+def test_of_two_equals_the_younger_leaves() -> None:
+    full = [running("old", "a", cpu=2, minutes=90), running("young", "a", cpu=2, minutes=10)]
+    full += [running("big", "b", cpu=4, priority=200)]
+
+    assert victims(room(full)) == [("a", ["young"])]
+
+
+@pytest.mark.parametrize(
+    ("on_b", "best"),
+    [
+        pytest.param([("b1", 4, 5, 60)], "b", id="a lower highest priority"),
+        pytest.param([("b1", 4, 50, 60)], "a", id="a higher highest priority"),
+        pytest.param([("b1", 3, 10, 60), ("b2", 1, 10, 60)], "b", id="one that can be let back"),
+        pytest.param([("b1", 4, 10, 30)], "b", id="the one that began later"),
+        pytest.param([("b1", 4, 10, 90)], "a", id="the one that began earlier"),
+    ],
+)
+def test_the_node_whose_victims_matter_least(on_b: list[tuple[str, int, int, int]], best: str) -> None:
+    full = [running("a1", "a", cpu=4, priority=10)]
+    full += [running(name, "b", cpu=cpu, priority=p, minutes=m) for name, cpu, p, m in on_b]
+
+    found = room(full, incoming=make_pod("incoming", cpu=3, priority=100))
+
+    assert {eviction.node for eviction in found.evictions} == {"a", "b"}
+    assert best in [node for node, _ in victims(found)]
+
+
+def test_equally_good_nodes_are_all_best() -> None:
+    full = [running("a1", "a", cpu=4), running("b1", "b", cpu=4)]
+
+    assert victims(room(full)) == [("a", ["a1"]), ("b", ["b1"])]
+
+
+def test_a_budget_is_kept_where_another_can_leave() -> None:
+    full = [running("covered", "a", cpu=2, minutes=5, app="db"), running("free", "a", cpu=2, minutes=90)]
+    full += [running("big", "b", cpu=4, priority=200)]
+
+    found = room(full, budgets=[budget("db", 0)])
+
+    assert victims(found) == [("a", ["free"])]
+    assert found.best[0].violations == 0
+
+
+def test_a_node_with_a_broken_budget_comes_after_one_without() -> None:
+    full = [running("covered", "a", cpu=4, app="db"), running("dear", "b", cpu=4, priority=50)]
+
+    found = room(full, budgets=[budget("db", 0)])
+
+    assert victims(found) == [("b", ["dear"])]
+    assert sorted((e.node, e.violations) for e in found.evictions) == [("a", 1), ("b", 0)]
+
+
+def test_a_budget_is_used_up_by_the_first() -> None:
+    full = [running(f"db-{n}", "a", cpu=2, app="db") for n in range(2)]
+    full += [running("big", "b", cpu=4, priority=200)]
+
+    found = room(full, incoming=make_pod("incoming", cpu=4, priority=100), budgets=[budget("db", 1)])
+
+    assert found.best[0].violations == 1
+
+
+def test_nobody_of_the_same_priority_leaves() -> None:
+    full = [running("a1", "a", cpu=4, priority=100), running("b1", "b", cpu=4, priority=100)]
+
+    found = room(full)
+
+    assert found.evictions == ()
+    assert found.message == (
+        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    )
+
+
+def test_evictions_do_not_help_where_the_node_is_refused_anyway() -> None:
+    full = [running("a1", "a", cpu=4, priority=100), running("b1", "b", cpu=4, priority=100)]
+    full += [running("c1", "cordoned", cpu=4)]
+
+    assert room(full).message == (
+        "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling,"
+        " 2 No preemption victims found for incoming pod."
+    )
+
+
+def test_a_pod_may_refuse_to_evict() -> None:
+    incoming = make_pod("incoming", cpu=2, priority=100, spec={"preemptionPolicy": "Never"})
+
+    found = room([running("a1", "a", cpu=4), running("b1", "b", cpu=4)], incoming=incoming)
+
+    assert found.message == "preemption: not eligible due to preemptionPolicy=Never."
+
+
+def test_too_little_even_once_all_have_left() -> None:
+    found = room([running("a1", "a", cpu=4)], incoming=make_pod("incoming", cpu=5, priority=100))
+
+    assert found.message == (
+        "preemption: 0/2 nodes are available: 1 Insufficient cpu,"
+        " 1 No preemption victims found for incoming pod."
+    )
