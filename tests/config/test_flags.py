@@ -8,7 +8,8 @@ import pytest
 from bayplan.config.flags import Flags, load_all
 from bayplan.config.load import ConfigError
 from bayplan.recording.journal_file import JournalFileOptions
-from bayplan.runtimes.extender.options import address, options_from
+from bayplan.runtimes.extender.options import options_from
+from bayplan.runtimes.sections import address
 from bayplan.snapshot.files import SnapshotError
 from tests.runtimes.extender.obedient import write_config
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bayplan.engine.journal import Journal
-from bayplan.runtimes.extender.limits import Limits
-from bayplan.runtimes.extender.listener import Listener
+from bayplan.runtimes.limits import Limits
+from bayplan.runtimes.listener import Listener
 from bayplan.web.app import PageApp
 from tests.web.decided import cluster_of, written
 from tests.web.looking import sight_of

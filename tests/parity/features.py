@@ -63,6 +63,7 @@ FEATURES: Mapping[str, Test] = {
     ),
     "NodeAffinity: preferred": PREFERRED_NODE,
     "NodeAffinity: preferred matchFields": found(PREFERRED_NODE, "matchFields"),
+    "NodeDeclaredFeatures": found(spec, "restartPolicyRules"),
     "NodePorts": found(spec, "hostPort"),
     "NodePorts: hostIP": found(spec, "hostIP"),
     "NodePorts: UDP": found(spec, "protocol", "UDP"),

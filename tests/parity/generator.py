@@ -11,7 +11,13 @@ from tests.parity.mounts import add_volumes
 from tests.parity.neighbours import add_pod_affinity, add_spread
 from tests.parity.nodes import node
 from tests.parity.places import add_node_affinity, add_selector, add_tolerations
-from tests.parity.requests import add_containers, add_image_volume, add_ports, fit_exactly
+from tests.parity.requests import (
+    add_containers,
+    add_image_volume,
+    add_ports,
+    add_restart_rule,
+    fit_exactly,
+)
 from tests.parity.storage import storage
 from tests.parity.workloads import owner, workloads
 from tests.parity.world import HOLD, NEVER, Case, Round, Step, World
@@ -108,6 +114,8 @@ def _about_others(draw: Draw, pod: Json, world: World, chances: Mapping[str, int
         add_volumes(draw, pod, world)
     if draw.chance(5):
         add_image_volume(draw, pod["spec"])
+    if draw.chance(6):
+        add_restart_rule(draw, pod["spec"])
     if draw.chance(chances["owner"]) and (above := owner(draw, world, pod["metadata"])):
         pod["metadata"]["ownerReferences"] = [above]
 

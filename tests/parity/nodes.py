@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.parity.draw import GPU, HOST, HUGE, REGION, ZONE, ZONES, Draw, Json
 
 MEBI = 1 << 20
+RESTART_ALL = "RestartAllContainersOnContainerExits"
 IMAGES = (
     "registry.example/small",
     "registry.example/app:v1",
@@ -48,6 +49,7 @@ def node(draw: Draw, number: int, *, roomy: bool) -> Json:
             "allocatable": dict(amounts),
             "conditions": [{"type": "Ready", "status": "True"}],
             "images": _images(draw),
+            **({"declaredFeatures": [RESTART_ALL]} if draw.chance(60) else {}),
         },
     }
 

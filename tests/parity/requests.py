@@ -33,6 +33,14 @@ def add_containers(draw: Draw, spec: Json) -> None:
         spec["resources"] = {"requests": {"cpu": draw.choice(("20", "20.5")), "memory": "20Gi"}}
 
 
+def add_restart_rule(draw: Draw, spec: Json) -> None:
+    """A rule that only newer kubelets keep."""
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+    plain = [one for one in spec.get("initContainers", ()) if "restartPolicy" not in one]
+    container = draw.choice((spec["containers"][0], *plain))
+    container |= {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+
+
 def add_ports(draw: Draw, spec: Json) -> None:
     """Ports of the node, at some address or all."""
     wanted: dict[tuple[int, str, str], Json] = {}

@@ -62,18 +62,6 @@ def test_a_placed_pod_that_is_being_resized_counts_by_its_spec(run: Run) -> None
     assert (kube.outcome, ours.outcome) == (UNSCHEDULABLE, PLACED)
 
 
-def test_what_nodes_declare_is_not_asked_for(run: Run) -> None:
-    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
-    able = node("able", declaredFeatures=["RestartAllContainersOnContainerExits"])
-
-    kube, ours, _ = run.judge(
-        World((able, node("unable"))), pod(container={"restartPolicy": "Never", "restartPolicyRules": [rule]})
-    )
-
-    assert kube.feasible == {"able"}
-    assert ours.feasible == {"able", "unable"}
-
-
 def test_a_pod_with_resource_claims_is_refused(run: Run) -> None:
     claim = {
         "apiVersion": "resource.k8s.io/v1",

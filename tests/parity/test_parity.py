@@ -12,7 +12,7 @@ from tests.parity.features import FEATURES, features_of
 from tests.parity.generator import every_case
 from tests.parity.run import Disagreement, both, write_down
 
-SEED, CASES = 8, 400
+SEED, CASES = 3, 400
 
 OUT_OF_SIGHT = {"NodeName", "DynamicResources"}
 """A pod that names its node is never scheduled; claims for devices are refused, which is a limit."""

@@ -11,8 +11,8 @@ import numpy as np
 
 import bayplan
 from bayplan.engine.journal import Journal
-from bayplan.runtimes.extender.limits import Limits
-from bayplan.runtimes.extender.listener import Listener
+from bayplan.runtimes.limits import Limits
+from bayplan.runtimes.listener import Listener
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.web.app import PageApp
 from bayplan.web.sight import Sight

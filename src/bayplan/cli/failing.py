@@ -17,7 +17,7 @@ def explained() -> Iterator[None]:
     from bayplan.ops.tracing import TracingError
     from bayplan.recording.lines import RecordingError
     from bayplan.runtimes.extender.ask import AskError
-    from bayplan.runtimes.extender.listener import ListenError
+    from bayplan.runtimes.listener import ListenError
     from bayplan.snapshot.files import SnapshotError
 
     ours = (

@@ -24,7 +24,7 @@ def show_demo(
     """Run the demo and draw it; an address that was not asked for gives way when it is taken."""
     from bayplan.cli.render import console
     from bayplan.demo.run import Demo, run_demo
-    from bayplan.runtimes.extender.options import address
+    from bayplan.runtimes.sections import address
 
     verbs = address(listen, key="--listen") if listen else _free_or_any(8888)
     ops = address(ops_listen, key="--ops-listen") if ops_listen else _free_or_any(8889)

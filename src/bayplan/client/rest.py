@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Generic, Literal, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -15,7 +15,9 @@ from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError, NotSent
 from bayplan.client.limiter import Limiter
 from bayplan.client.retry import Retry
-from bayplan.kube.node import NodeObject
+from bayplan.kube.kinds import OBJECT_KINDS
+from bayplan.kube.meta import NamedObject
+from bayplan.kube.node import NodeObject, NodeWithImages
 from bayplan.kube.pod import Pod
 
 T = TypeVar("T")
@@ -53,7 +55,18 @@ class Resource(Generic[T]):
 
 
 NODES = Resource("/api/v1/nodes", msgspec.json.Decoder(NodeObject), msgspec.json.Decoder(Page[NodeObject]))
+NODES_WITH_IMAGES = Resource[NodeObject](
+    NODES.path, msgspec.json.Decoder(NodeWithImages), msgspec.json.Decoder(Page[NodeWithImages])
+)
 PODS = Resource("/api/v1/pods", msgspec.json.Decoder(Pod), msgspec.json.Decoder(Page[Pod]))
+
+
+@cache
+def object_resource(kind: str) -> Resource[NamedObject]:
+    """Where the objects of another kind are, as far as scheduling looks at them."""
+    found = OBJECT_KINDS[kind]
+    page = Page[found.part]  # type: ignore[name-defined]
+    return Resource(found.path, msgspec.json.Decoder(found.part), msgspec.json.Decoder(page))
 
 
 class OnRequest(Protocol):

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from bayplan.authoring.registry import Policy
-from bayplan.engine.cycle import Question, filter_nodes, score_nodes
+from bayplan.engine.cycle import Question, filter_and_score
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
 from bayplan.engine.unschedulable import unschedulable
@@ -52,9 +52,5 @@ def choose(
     policies: Sequence[Policy], pod: Pod, cluster: Snapshot, *, now: datetime, attempt: Attempt | None = None
 ) -> Choice:
     """Filter all nodes of the cluster, then score those that passed."""
-    filtered = filter_nodes(policies, Question(pod, cluster.nodes, cluster, now), attempt)
-    passed = np.flatnonzero(filtered.passed)
-    if filtered.error or passed.size < 2:
-        return Choice(filtered, None)
-    left = cluster.nodes if passed.size == len(cluster.nodes) else cluster.nodes.take(passed)
-    return Choice(filtered, score_nodes(policies, Question(pod, left, cluster, now), attempt))
+    question = Question(pod, cluster.nodes, cluster, now)
+    return Choice(*filter_and_score(policies, question, attempt or Attempt()))

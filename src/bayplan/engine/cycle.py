@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -72,10 +73,27 @@ def filter_to_allocate(
 def score_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt | None = None) -> Decision:
     """How good each node is: the weighted mean of what the policies say."""
     cycle = _Cycle(policies, question, attempt or Attempt())
-    for policy in cycle.policies:
-        for hook in policy.of_kind("score"):
-            cycle.score(policy, hook)
+    cycle.score()
     return cycle.decision(scored=True)
+
+
+def filter_and_score(
+    policies: Sequence[Policy], question: Question, attempt: Attempt
+) -> tuple[Decision, Decision | None]:
+    """Both, one after the other: scores are of the nodes that passed, where there are two or more.
+
+    Policies prepare once. Where every node passed, the table itself is scored, with the columns it has.
+    """
+    cycle = _Cycle(policies, question, attempt)
+    cycle.filter()
+    filtered = cycle.decision(scored=False)
+    passed = np.flatnonzero(filtered.passed)
+    if filtered.error or passed.size < 2:
+        return filtered, None
+    nodes = question.nodes
+    after = cycle.over(nodes if passed.size == len(nodes) else nodes.take(passed))
+    after.score()
+    return filtered, after.decision(scored=True)
 
 
 class _Cycle:
@@ -93,6 +111,15 @@ class _Cycle:
         # By identity: one file may be used twice, under one name, with other arguments.
         self._available: dict[int, dict[str, Any]] = {}
         self._pod_in_logs = CURRENT_POD.set(question.pod.key)
+
+    def over(self, nodes: NodeTable) -> "_Cycle":
+        """Another one for the same pod over these nodes, by policies that have prepared already."""
+        other = _Cycle(self.policies, replace(self._question, nodes=nodes), self._attempt)
+        other._available = {
+            number: {**available, "nodes": nodes} if available else available
+            for number, available in self._available.items()
+        }
+        return other
 
     @property
     def going_on(self) -> bool:
@@ -124,9 +151,15 @@ class _Cycle:
             if not policy.shadow:
                 self._refused_by[verdict.refused] = len(self._outcomes) - 1
         elif left.size:
-            self._outcomes[-1] = replace(self._outcomes[-1], void=True)
+            self._outcomes[-1] = msgspec.structs.replace(self._outcomes[-1], void=True)
 
-    def score(self, policy: Policy, hook: Hook) -> None:
+    def score(self) -> None:
+        """Run the score hooks of all policies."""
+        for policy in self.policies:
+            for hook in policy.of_kind("score"):
+                self.rate(policy, hook)
+
+    def rate(self, policy: Policy, hook: Hook) -> None:
         """Run a score hook and put its numbers on the common scale."""
         available = self.prepare(policy)
         if available is None:

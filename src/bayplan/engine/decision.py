@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import compress
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,10 +19,11 @@ Rows = NDArray[np.intp]
 NOT_IN_VIEW = Reason("node is not in Bayplan's view", helped_by=frozenset({"nodes"}))
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What one hook said, or how it failed."""
 
+    # A dozen of these are made for a pod; as a dataclass each would take as long as the hook of a rule that
+    # has nothing to say.
     hook: Hook
     seconds: float
     verdict: Verdict | None = None

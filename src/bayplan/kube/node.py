@@ -58,6 +58,7 @@ class NodeStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="came
     conditions: list[NodeCondition] | None = None
     addresses: list[NodeAddress] | None = None
     node_info: NodeInfo | None = None
+    declared_features: tuple[str, ...] | None = None
 
 
 NO_SPEC = NodeSpec()
@@ -112,6 +113,11 @@ class NodeObject(Struct, frozen=True, dict=True, omit_defaults=True):
         """Whether the Ready condition is True."""
         conditions = (self.status or NO_STATUS).conditions or ()
         return any(c.type == "Ready" and c.status == "True" for c in conditions)
+
+    @property
+    def declared_features(self) -> tuple[str, ...]:
+        """``status.declaredFeatures``: what the kubelet says that it can do."""
+        return (self.status or NO_STATUS).declared_features or ()
 
     @cached_property
     def allocatable(self) -> Mapping[str, int]:

@@ -36,6 +36,7 @@ class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     host_network: bool | None = None
+    host_users: bool | None = None
     overhead: Quantities | None = None
     resources: Resources | None = None
     node_name: str | None = None
@@ -214,6 +215,16 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
         sidecars = [c for c in self._spec.init_containers or () if c.restart_policy == "Always"]
         taken = (port for c in (*(self._spec.containers or ()), *sidecars) for port in c.ports or ())
         return tuple((p.protocol or "TCP", p.host_ip or _ANY_ADDRESS, p.host_port or 0) for p in taken)
+
+    @property
+    def host_network(self) -> bool:
+        """Whether the pod shares the node's network."""
+        return bool(self._spec.host_network)
+
+    @property
+    def own_users(self) -> bool:
+        """Whether ``spec.hostUsers`` says that the pod has users of its own."""
+        return self._spec.host_users is False
 
     @property
     def gated(self) -> bool:

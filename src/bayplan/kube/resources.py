@@ -31,6 +31,12 @@ class ContainerPort(Struct, frozen=True, gc=False, omit_defaults=True, rename="c
     protocol: str | None = None
 
 
+class RestartRule(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a container's exit does to the pod."""
+
+    action: str = ""
+
+
 class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of a container that scheduling looks at."""
 
@@ -38,6 +44,7 @@ class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     image: str | None = None
     resources: Resources | None = None
     restart_policy: str | None = None
+    restart_policy_rules: tuple[RestartRule, ...] | None = None
     ports: tuple[ContainerPort, ...] | None = None
 
     def __post_init__(self) -> None:

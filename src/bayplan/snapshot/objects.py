@@ -6,28 +6,52 @@ from functools import cached_property
 from typing import Any
 
 from bayplan.kube.kinds import OBJECT_KINDS
-from bayplan.kube.meta import EMPTY, NamedObject
+from bayplan.kube.meta import NamedObject
 from bayplan.kube.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from bayplan.kube.workloads import PodDisruptionBudget
+from bayplan.kube.workloads import PodDisruptionBudget, Service
+
+
+class ObjectsOfKind(dict[str, Any]):
+    """The objects of one kind, by ``namespace/name`` or name, and what is looked up in them."""
+
+    @cached_property
+    def by_namespace(self) -> Mapping[str, tuple[Any, ...]]:
+        """The objects of each namespace."""
+        found: dict[str, list[Any]] = {}
+        for one in self.values():
+            found.setdefault(one.namespace, []).append(one)
+        return {namespace: tuple(objects) for namespace, objects in found.items()}
+
+    @cached_property
+    def by_selected(self) -> Mapping[tuple[str, str, str], tuple[Any, ...]]:
+        """Objects with a plain selector, such as Services, by namespace and one label that they select."""
+        found: dict[tuple[str, str, str], list[Any]] = {}
+        for one in self.values():
+            for key, value in sorted((one.spec.selector or {}).items())[:1]:
+                found.setdefault((one.namespace, key, value), []).append(one)
+        return {place: tuple(objects) for place, objects in found.items()}
+
+
+NOTHING = ObjectsOfKind()
 
 
 @dataclass(frozen=True)
 class Objects:
-    """Objects by kind, and by ``namespace/name`` or name. Frozen: another cluster has others."""
+    """Objects by kind. Frozen: another cluster has others, and shares the kinds that did not change."""
 
-    by_kind: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    by_kind: Mapping[str, ObjectsOfKind] = field(default_factory=dict)
 
     @classmethod
     def of(cls, found: Iterable[tuple[str, NamedObject]]) -> "Objects":
         """These objects, each with its kind; of two with one name the last one counts."""
-        kinds: dict[str, dict[str, Any]] = {}
+        kinds: dict[str, ObjectsOfKind] = {}
         for kind, one in found:
-            kinds.setdefault(kind, {})[OBJECT_KINDS[kind].key(one)] = one
+            kinds.setdefault(kind, ObjectsOfKind())[OBJECT_KINDS[kind].key(one)] = one
         return cls(kinds)
 
-    def of_kind(self, kind: str) -> Mapping[str, Any]:
+    def of_kind(self, kind: str) -> ObjectsOfKind:
         """The objects of one kind."""
-        return self.by_kind.get(kind, EMPTY)
+        return self.by_kind.get(kind, NOTHING)
 
     @property
     def claims(self) -> Mapping[str, PersistentVolumeClaim]:
@@ -61,16 +85,13 @@ class Objects:
 
     def in_namespace(self, kind: str, namespace: str) -> tuple[Any, ...]:
         """The objects of one kind in a namespace."""
-        return self._by_namespace.get((kind, namespace), ())
+        return self.of_kind(kind).by_namespace.get(namespace, ())
 
-    @cached_property
-    def _by_namespace(self) -> Mapping[tuple[str, str], tuple[Any, ...]]:
-        found: dict[tuple[str, str], tuple[Any, ...]] = {}
-        for kind, objects in self.by_kind.items():
-            for one in objects.values() if OBJECT_KINDS[kind].namespaced else ():
-                place = (kind, one.namespace)
-                found[place] = (*found.get(place, ()), one)
-        return found
+    def services_of(self, namespace: str, labels: Mapping[str, str]) -> list[Service]:
+        """The Services that select a pod of these labels."""
+        places = self.of_kind("Service").by_selected
+        candidates = (one for key, value in labels.items() for one in places.get((namespace, key, value), ()))
+        return [one for one in candidates if (one.spec.selector or {}).items() <= labels.items()]
 
 
 NO_OBJECTS = Objects()

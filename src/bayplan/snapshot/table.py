@@ -31,7 +31,7 @@ from bayplan.snapshot.lastread import LastRead
 from bayplan.snapshot.row import Node
 from bayplan.snapshot.sources import NO_READINGS, Latch, Reading, Readings, Requested, Source
 from bayplan.snapshot.strings import Strings
-from bayplan.snapshot.tally import Condition, PodTable
+from bayplan.snapshot.tally import Condition, PodKinds, PodTable
 from bayplan.snapshot.units import Units
 
 NO_REQUESTS: Mapping[str, int] = MappingProxyType({"pods": 0})
@@ -69,7 +69,7 @@ class Load:
         self.pods = pods
         self._tally = tally
         self.domains_read = False
-        """Whether somebody counted over a domain, and so saw what is on other nodes."""
+        """Whether somebody counted over a domain or all nodes, and so saw what is on other nodes."""
 
     @property
     def tally(self) -> PodTable:
@@ -159,7 +159,16 @@ class NodeTable:
         load = self._root()[0]._load
         if load is None:
             raise PodsUnknown("counting pods")
+        load.domains_read = True
         return load.tally
+
+    @property
+    def kinds(self) -> tuple[PodKinds, int]:
+        """The kinds of the placed pods, and how many of them, the first ones, the tally has."""
+        load = self._root()[0]._load
+        if load is None:
+            raise PodsUnknown("kinds of pods")
+        return load.tally.kinds
 
     def with_load(self, load: Load) -> "NodeTable":
         """The same nodes with other pods on them."""
@@ -282,6 +291,11 @@ class NodeTable:
             return np.zeros(len(self), dtype=np.int64)
         grown: NDArray[np.int64] = root[f"{resource}.requested"] - before.over(root.names, resource)
         return grown if rows is None else grown[rows]
+
+    def ours(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Of one value for each node of the whole cluster, those of our nodes."""
+        _, rows = self._root()
+        return values if rows is None else values[rows]
 
     @property
     def origin(self) -> tuple[Sequence[str], NDArray[np.uint32]]:

@@ -180,9 +180,11 @@ class KindText(Protocol):
 class _Entries:
     """So many pods of a kind on a row, more or fewer: one line an entry."""
 
-    numbers: NDArray[np.int32]
-    rows: NDArray[np.int32]
+    numbers: NDArray[np.int32] | NDArray[np.int64]
+    rows: NDArray[np.int32] | NDArray[np.int64]
     counts: NDArray[np.int64]
+    by_kind: bool = False
+    """Whether those of one kind stand together, kinds in order: then they are found and not looked for."""
 
     @classmethod
     def of(cls, entries: Sequence[tuple[int, int, int]]) -> "_Entries":
@@ -195,6 +197,17 @@ class _Entries:
     @cached_property
     def highest_row(self) -> int:
         return int(self.rows.max(initial=0))
+
+    def where(self, chosen: Bools) -> NDArray[np.intp]:
+        """The places of the entries of these kinds."""
+        if not self.by_kind:
+            return np.flatnonzero(chosen.take(self.numbers))
+        kinds = np.flatnonzero(chosen).astype(np.int32)
+        starts = self.numbers.searchsorted(kinds, "left")
+        lengths = self.numbers.searchsorted(kinds, "right") - starts
+        # One range after the other: where each begins, less what came before it, and on from there.
+        before = np.cumsum(lengths) - lengths
+        return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
 
 
 _Picked = list[tuple[_Entries, NDArray[np.intp]]]
@@ -266,7 +279,7 @@ class PodTable:
         # One rule asks about the same pods several times: how many, how much of this, how much of that.
         last = self._last
         if last is None or not np.array_equal(last[0], chosen):
-            picked = [(part, np.flatnonzero(chosen.take(part.numbers))) for part in self._parts]
+            picked = [(part, part.where(chosen)) for part in self._parts]
             self._last = last = (chosen, picked)
         return last[1]
 
@@ -277,23 +290,22 @@ class Tally:
     def __init__(self) -> None:
         self._kinds = PodKinds()
         self._base = _Entries.of([])
-        self._since: list[tuple[int, int, int]] = []
+        self._since = _Growing()
         self._kinds_in_use = 0
 
     def add(self, pod: Pod, row: int, by: int = 1) -> None:
         """Count a pod on a row; ``by=-1`` takes it away."""
-        self._since.append((self._kinds.number(pod), row, by))
+        self._since.append(self._kinds.number(pod), row, by)
 
     def freeze(self) -> PodTable:
         """The counts as they are now: what was counted before is shared, not copied."""
-        recent = _Entries.of(self._since)
         # Kinds are also made of pods that only might be placed.
-        if len(recent) > _FOLD or len(self._kinds) > 2 * self._kinds_in_use + _FOLD:
-            self._base = _folded(self._base, recent)
-            self._since.clear()
-            recent = _Entries.of([])
+        if len(self._since) > _FOLD or len(self._kinds) > 2 * self._kinds_in_use + _FOLD:
+            self._base = _folded(self._base, self._since.entries())
+            # Another one: frozen tables look at the old one for as long as they live.
+            self._since = _Growing()
             self._forget_kinds()
-        return PodTable(self._kinds, (self._base, recent))
+        return PodTable(self._kinds, (self._base, self._since.entries()))
 
     def _forget_kinds(self) -> None:
         """Kinds of which there is no pod any more go, where they are most; frozen tables keep theirs."""
@@ -301,7 +313,7 @@ class Tally:
         self._kinds_in_use = len(used)
         if len(self._kinds) > 2 * len(used):
             self._kinds = self._kinds.only(used.astype(np.int64))
-            self._base = _Entries(numbers.astype(np.int32), self._base.rows, self._base.counts)
+            self._base = _Entries(numbers.astype(np.int32), self._base.rows, self._base.counts, by_kind=True)
 
 
 def _folded(base: _Entries, recent: _Entries) -> _Entries:
@@ -314,4 +326,26 @@ def _folded(base: _Entries, recent: _Entries) -> _Entries:
     np.add.at(counts, places, np.concatenate([base.counts, recent.counts]))
     kept = counts != 0
     pairs = pairs[kept]
-    return _Entries((pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32), counts[kept])
+    numbers, rows = (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
+    return _Entries(numbers, rows, counts[kept], by_kind=True)
+
+
+class _Growing:
+    """Entries that come one by one. What was handed out stays as it was: new ones are written behind it."""
+
+    def __init__(self, room: int = 2 * _FOLD) -> None:
+        self._table = np.empty((3, room), dtype=np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, number: int, row: int, by: int) -> None:
+        if self._count == self._table.shape[1]:
+            self._table = np.concatenate([self._table, np.empty_like(self._table)], axis=1)
+        self._table[:, self._count] = number, row, by
+        self._count += 1
+
+    def entries(self) -> _Entries:
+        numbers, rows, counts = self._table[:, : self._count]
+        return _Entries(numbers, rows, counts)

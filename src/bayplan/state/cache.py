@@ -4,7 +4,7 @@ An event touches the rows it is about; a snapshot computes only touched rows aga
 with the one before. One task owns the cache; snapshots are frozen and may be read anywhere.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -136,6 +136,16 @@ class Cache:
     def pod(self, key: str) -> Pod | None:
         """The pod of that ``namespace/name``, on its node if it has one or is assumed to."""
         return self._pods.get(key)
+
+    @property
+    def pods(self) -> Collection[Pod]:
+        """Every pod that is not finished, placed or waiting."""
+        return self._pods.values()
+
+    def node(self, name: str) -> NodeObject | None:
+        """The node of that name."""
+        row = self._rows.get(name)
+        return None if row is None else self._objects[row]
 
     def assume(self, pod: Pod, node: str, annotations: Mapping[str, str] = EMPTY) -> None:
         """Count the pod on that node, with what it got, until the watch says where it is, or `forget`."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from bayplan.kube.kinds import OBJECT_KINDS
 from bayplan.kube.meta import NamedObject
-from bayplan.snapshot.objects import NO_OBJECTS, Objects
+from bayplan.snapshot.objects import NO_OBJECTS, Objects, ObjectsOfKind
 
 
 class ObjectStore:
@@ -33,7 +33,7 @@ class ObjectStore:
     def freeze(self) -> Objects:
         """The objects as they are now; the same ones again while nothing happened."""
         if self._changed:
-            fresh = {kind: dict(self._by_kind[kind]) for kind in self._changed}
+            fresh = {kind: ObjectsOfKind(self._by_kind.get(kind, {})) for kind in self._changed}
             self._frozen = Objects({**self._frozen.by_kind, **fresh})
             self._changed.clear()
         return self._frozen

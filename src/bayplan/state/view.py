@@ -3,17 +3,20 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from bayplan.client.errors import ApiError, ConnectError
-from bayplan.client.rest import NODES, PODS, ApiClient
+from bayplan.client.rest import NODES, NODES_WITH_IMAGES, PODS, ApiClient, object_resource
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.state import news
 from bayplan.state.cache import Cache
 from bayplan.state.informer import Informer
+from bayplan.state.objects import KindStore
 
 log = logging.getLogger(__name__)
 
@@ -91,23 +94,58 @@ class FixedView:
         return self._current is not seen
 
 
+class Follower(Protocol):
+    """Whoever follows the pods one by one, and what happens to the rest."""
+
+    def pod_is(self, pod: Pod) -> None:
+        """A pod is there, or is different."""
+        ...
+
+    def pod_gone(self, pod: Pod) -> None:
+        """A pod is not there any more."""
+        ...
+
+    def told(self, news: frozenset[str]) -> None:
+        """Something happened that pods may have waited for."""
+        ...
+
+
 class LiveView:
     """A cluster that is listed once and watched from then on."""
 
     def __init__(
-        self, client: ApiClient, *, max_age_seconds: float, on_news: Callable[[], None] = lambda: None
+        self,
+        client: ApiClient,
+        *,
+        max_age_seconds: float,
+        on_news: Callable[[], None] = lambda: None,
+        follower: Follower | None = None,
+        objects: Collection[str] = (),
+        images: bool = False,
     ) -> None:
-        """``on_news`` is called when a watch has told something that changes the judgement of nodes."""
+        """``on_news`` is called when a watch has told something that changes the judgement of nodes.
+
+        ``objects`` are kinds to be watched beside nodes and pods; with ``images`` those of nodes are read.
+        """
         self._client = client
         self._on_news = on_news
         self._max_age_seconds = max_age_seconds
         self._cache = Cache()
         self._news = asyncio.Event()
-        self._nodes = Informer(client, NODES, _NodeStore(self._cache, self._tell, self._node_dropped))
+        self._follower = follower
+        nodes = _NodeStore(self._cache, self._tell, self._node_dropped, follower)
+        self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, nodes)
         # What we bound before a restart must be in the first list: a server that lags would hide it.
-        self._pods = Informer(
-            client, PODS, _PodStore(self._cache, self._tell, self._listed_pods), consistent=True
-        )
+        pods = _PodStore(self._cache, self._tell, self._listed_pods, follower)
+        self._pods = Informer(client, PODS, pods, consistent=True)
+        self._objects = {
+            kind: Informer(
+                client,
+                object_resource(kind),
+                KindStore(self._cache.objects, kind, partial(self._object, kind)),
+            )
+            for kind in objects
+        }
         self._looked_for: dict[str, float] = {}
         self._dropped: dict[str, float] = {}
         self._looking: set[asyncio.Task[None]] = set()
@@ -119,8 +157,20 @@ class LiveView:
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._nodes.run())
-            group.create_task(self._pods.run())
+            for informer in self._informers:
+                group.create_task(informer.run())
+
+    @property
+    def _informers(self) -> "list[Informer[Any]]":
+        return [self._nodes, self._pods, *self._objects.values()]
+
+    def _store(self, kind: str) -> KindStore:
+        return KindStore(self._cache.objects, kind, partial(self._object, kind))
+
+    def _object(self, kind: str) -> None:
+        if self._follower is not None:
+            self._follower.told(frozenset({kind}))
+        self._tell()
 
     def _tell(self) -> None:
         self._news.set()
@@ -134,7 +184,7 @@ class LiveView:
     @property
     def current(self) -> Snapshot | None:
         """The cluster now; ``None`` until it was listed once: half of it would be wrong."""
-        if not (self._nodes.synced.is_set() and self._pods.synced.is_set()):
+        if not all(informer.synced.is_set() for informer in self._informers):
             return None
         snapshot = self._cache.snapshot()
         self._versions[snapshot] = self._cache.version
@@ -142,14 +192,14 @@ class LiveView:
 
     async def listed(self) -> float:
         """Wait for the first list; the moment whose bound pods are all in view."""
-        await self._nodes.synced.wait()
-        await self._pods.synced.wait()
+        for informer in self._informers:
+            await informer.synced.wait()
         return self._pods.as_of
 
     @property
     def age_seconds(self) -> float:
-        """0 while both watches are open, else how long the first of them has been broken."""
-        return max(self._nodes.age_seconds, self._pods.age_seconds)
+        """0 while all watches are open, else how long the first of them has been broken."""
+        return max(informer.age_seconds for informer in self._informers)
 
     def problem(self) -> str:
         """Not listed yet, or cut off for too long."""
@@ -160,7 +210,8 @@ class LiveView:
         return ""
 
     def _why(self) -> str:
-        error = self._nodes.last_error or self._pods.last_error
+        errors = (informer.last_error for informer in self._informers)
+        error = next(filter(None, errors), "")
         return f": {error}" if error else ""
 
     async def read(self, names: Sequence[str]) -> bool:
@@ -258,55 +309,93 @@ class LiveView:
 class _NodeStore:
     """Nodes, as the informer of nodes wants to keep them."""
 
-    def __init__(self, cache: Cache, tell: Callable[[], None], dropped: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        tell: Callable[[], None],
+        dropped: Callable[[str], None],
+        follower: Follower | None,
+    ) -> None:
         self._cache = cache
         self._tell = tell
         self._dropped = dropped
+        self._follower = follower
 
     def replace(self, nodes: Iterable[NodeObject]) -> None:
         """Exactly these nodes are there."""
         self._cache.replace_nodes(nodes)
+        self._follow(news.NODES)
         self._tell()
 
     def put(self, node: NodeObject) -> None:
         """A node is there, or is different."""
+        before = self._cache.node(node.name)
         self._cache.put_node(node)
+        self._follow(news.of_node(before, node))
         self._tell()
 
     def drop(self, node: NodeObject) -> None:
         """A node is gone."""
         self._cache.drop_node(node.name)
         self._dropped(node.name)
+        self._follow(news.NODES)
         self._tell()
+
+    def _follow(self, what: frozenset[str]) -> None:
+        if self._follower is not None and what:
+            self._follower.told(what)
 
 
 class _PodStore:
     """Pods, as the informer of pods wants to keep them."""
 
-    def __init__(self, cache: Cache, tell: Callable[[], None], listed: Callable[[], None]) -> None:
+    def __init__(
+        self, cache: Cache, tell: Callable[[], None], listed: Callable[[], None], follower: Follower | None
+    ) -> None:
         self._cache = cache
         self._tell = tell
         self._listed = listed
+        self._follower = follower
 
     def replace(self, pods: Iterable[Pod]) -> None:
         """Exactly these pods are there."""
+        before = list(self._cache.pods)
         self._cache.replace_pods(pods)
         self._listed()
+        if self._follower is not None:
+            for pod in before:
+                if self._cache.pod(pod.key) is None:
+                    self._follower.pod_gone(pod)
+            for pod in self._cache.pods:
+                self._follower.pod_is(pod)
+            self._follower.told(news.PODS | news.PLACED)
         self._tell()
 
     def put(self, pod: Pod) -> None:
         """A pod is there, or is different."""
-        before = self._cache.version
+        version, before = self._cache.version, self._cache.pod(pod.key)
         self._cache.put_pod(pod)
-        if self._cache.version != before:
+        if self._follower is not None:
+            if before is not None and before.uid != pod.uid:
+                self._follower.pod_gone(before)
+            self._follower.pod_is(self._cache.pod(pod.key) or pod)
+            self._follow(news.of_pod(before, self._cache.pod(pod.key)))
+        if self._cache.version != version:
             self._tell()
 
     def drop(self, pod: Pod) -> None:
         """A pod is gone."""
-        before = self._cache.version
+        version, before = self._cache.version, self._cache.pod(pod.key)
         self._cache.drop_pod(pod.key)
-        if self._cache.version != before:
+        if self._follower is not None:
+            self._follower.pod_gone(before or pod)
+            self._follow(news.of_pod(before, None))
+        if self._cache.version != version:
             self._tell()
+
+    def _follow(self, what: frozenset[str]) -> None:
+        if self._follower is not None and what:
+            self._follower.told(what)
 
 
 async def list_cluster(client: ApiClient) -> Snapshot:

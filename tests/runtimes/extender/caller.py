@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from bayplan.runtimes.extender.listener import Address
 from bayplan.runtimes.extender.serve import Server
+from bayplan.runtimes.listener import Address
 
 PATIENCE_SECONDS = 10.0
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.runtimes.extender.listener import ListenError
 from bayplan.runtimes.extender.serve import Server
+from bayplan.runtimes.listener import ListenError
 from tests.controlplane.certs import Authority, KeyPair, make_ca
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child

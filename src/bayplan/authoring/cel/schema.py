@@ -12,7 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from bayplan.kube.meta import ObjectMeta
-from bayplan.kube.node import NodeObject
+from bayplan.kube.node import NodeObject, NodeStatus
 from bayplan.kube.pod import Pod, PodSpec
 from bayplan.kube.resources import Container
 
@@ -69,8 +69,16 @@ ANNOTATIONS = Entries(Scalar("", long=True))
 
 # Only what kube-scheduler's own rules need of these is read, and a part would pass for the whole.
 _READ_IN_PART: Mapping[type, tuple[str, ...]] = {
-    Container: ("ports",),
-    PodSpec: ("affinity", "topologySpreadConstraints", "volumes", "schedulingGates", "resourceClaims"),
+    Container: ("ports", "restartPolicyRules"),
+    NodeStatus: ("declaredFeatures",),
+    PodSpec: (
+        "affinity",
+        "topologySpreadConstraints",
+        "volumes",
+        "schedulingGates",
+        "resourceClaims",
+        "hostUsers",
+    ),
 }
 
 

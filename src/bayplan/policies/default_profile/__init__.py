@@ -23,6 +23,7 @@ DEFAULT_PROFILE = {
     "DynamicResources": f"{_HERE}.dynamic_resources",
     "NodeResourcesBalancedAllocation": f"{_HERE}.node_resources_balanced_allocation",
     "ImageLocality": f"{_HERE}.image_locality",
+    "NodeDeclaredFeatures": f"{_HERE}.node_declared_features",
 }
 WEIGHTS = {
     "TaintToleration": 3,
@@ -36,7 +37,6 @@ ELSEWHERE = (
     "PrioritySort",
     "DefaultPreemption",
     "DefaultBinder",
-    "NodeDeclaredFeatures",
     "GangScheduling",
     "TopologyPlacementGenerator",
     "PodGroupPodsCount",

@@ -56,7 +56,7 @@ class InterPodAffinity:
     @bayplan.filter(recheck=True)
     def near_and_apart(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Refuse nodes by the required terms of the pod and of placed pods."""
-        kinds, count = cluster.nodes.tally.kinds
+        kinds, count = nodes.kinds
         near = _required(pod.affinity.pod_affinity, pod, cluster)
         apart = _required(pod.affinity.pod_anti_affinity, pod, cluster)
         existing = _placed(pod, cluster, kinds, count, relations=_HARD)

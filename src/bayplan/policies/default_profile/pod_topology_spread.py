@@ -65,7 +65,7 @@ class PodTopologySpread:
     @bayplan.filter(recheck=True)
     def even(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Refuse domains that are too far ahead."""
-        counts = _Counts(pod, cluster)
+        counts = _Counts(pod, nodes, cluster)
         constraints = constraints_of(pod, cluster, defaults=self._defaults, action="DoNotSchedule")
         if not constraints:
             return None
@@ -82,7 +82,7 @@ class PodTopologySpread:
     @bayplan.score(range=(0, 100))
     def evenly(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Ints | float:
         """Domains with fewer pods of the kind are better; a node outside of one is worst."""
-        counts = _Counts(pod, cluster)
+        counts = _Counts(pod, nodes, cluster)
         constraints = constraints_of(pod, cluster, defaults=self._defaults, action="ScheduleAnyway")
         if not constraints or not len(nodes):
             return np.nan
@@ -103,10 +103,10 @@ class PodTopologySpread:
 class _Counts:
     """Pods on each node of the cluster that a selector means; constraints often have the same one."""
 
-    def __init__(self, pod: Pod, cluster: Snapshot) -> None:
+    def __init__(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> None:
         self.pod = pod
         self.cluster = cluster
-        self._tally = cluster.nodes.tally
+        self._kinds = nodes.kinds
         self._known: dict[Selector | None, Ints] = {}
 
     def of(self, constraint: Constraint) -> Ints:
@@ -120,11 +120,11 @@ class _Counts:
         everywhere = len(self.cluster.nodes)
         if not constraint.counts_pods:
             return np.zeros(everywhere, dtype=np.int64)
-        kinds, count = self._tally.kinds
+        kinds, count = self._kinds
         chosen = chosen_kinds(constraint.selector, kinds, count)
         chosen &= kinds.namespaces(count) == self.pod.namespace
         chosen &= ~kinds.terminating(count)
-        return self._tally.weigh(chosen, everywhere)
+        return self.cluster.nodes.tally.weigh(chosen, everywhere)
 
 
 def _everywhere_inside(topologies: Sequence[Topology]) -> Bools:
@@ -152,7 +152,7 @@ def _crowd(
     """How many pods of the kind there are about each node, weighed by how many domains there are."""
     if one.topology_key == HOSTNAME:
         # Each node by itself, whether or not it is one that counts.
-        size, there = int(np.count_nonzero(scored)), counts.of(one)[nodes.origin[1]]
+        size, there = int(np.count_nonzero(scored)), nodes.ours(counts.of(one))
     else:
         eligible = one.eligible(counts.pod, counts.cluster.nodes)
         counted = counted if eligible is None else counted & eligible
@@ -171,8 +171,10 @@ def _rounded(raw: Floats) -> Ints:
 
 def _turned(raw: Ints, scored: Bools) -> Ints:
     """The more pods the lower the score, 0 to 100; 0 for nodes that are not scored."""
-    lowest = raw.min(initial=np.iinfo(np.int64).max, where=scored)
-    highest = raw.max(initial=0, where=scored)
+    every = bool(scored.all())
+    among = raw if every else raw[scored]
+    highest = int(among.max(initial=0))
     if highest == 0:
         return np.where(scored, 100, 0)
-    return np.where(scored, 100 * (highest + lowest - raw) // highest, 0)
+    turned = 100 * (highest + int(among.min()) - raw) // highest
+    return turned if every else np.where(scored, turned, 0)

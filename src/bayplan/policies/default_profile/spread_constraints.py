@@ -100,11 +100,10 @@ def constraints_of(
 
 def default_selector(pod: Pod, cluster: Snapshot) -> Selector:
     """The pods that belong with this one: what its Services and its controller select, all at once."""
-    objects, labels = cluster.objects, pod.labels.items()
+    objects = cluster.objects
     wanted: dict[str, str] = {}
-    for service in objects.in_namespace("Service", pod.namespace):
-        if service.spec.selector and service.spec.selector.items() <= labels:
-            wanted.update(service.spec.selector)
+    for service in objects.services_of(pod.namespace, pod.labels):
+        wanted.update(service.spec.selector or {})
     owner = pod.owner
     expressions: tuple[Expression, ...] = ()
     # What keeps no apiVersion, such as a file written by hand, means the usual one.

@@ -5,16 +5,14 @@ A request takes the generation that is there when it comes and stays with it to 
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bayplan.authoring.editions import Edition, current_edition
-from bayplan.authoring.registry import Policy
 from bayplan.recording.lines import Configuration
 from bayplan.runtimes.extender.verbs import Verbs
 from bayplan.runtimes.workers import Workers
-from bayplan.snapshot.sources import Latch, Readings
-from bayplan.snapshot.units import Units
+from bayplan.snapshot.sources import Readings
 from bayplan.state.sources.book import Sources
 
 
@@ -77,13 +75,3 @@ class Generation:
         await self._unused.wait()
         await self.sources.close()
         self.edition.forget()
-
-
-def latches(policies: Collection[Policy]) -> set[Latch]:
-    """The switches with a memory that policies read."""
-    return {column for policy in policies for column in policy.columns if isinstance(column, Latch)}
-
-
-def managed(policies: Collection[Policy]) -> set[Units]:
-    """The devices that policies hand out."""
-    return {column for policy in policies for column in policy.columns if isinstance(column, Units)}

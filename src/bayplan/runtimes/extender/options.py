@@ -1,7 +1,5 @@
 """From the configuration to a server: addresses, certificates, where the cluster comes from."""
 
-import socket
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +13,7 @@ from bayplan.config.load import ConfigError
 from bayplan.config.v1 import (
     ClusterSection,
     ExtenderSection,
-    JournalFileSection,
     LimitsSection,
-    PageSection,
     RecordSection,
     ShadowSection,
     TlsSection,
@@ -26,12 +22,11 @@ from bayplan.config.v1 import (
 from bayplan.engine.commit import commits
 from bayplan.ops.tls import TlsFiles
 from bayplan.ops.tracing import TracingOptions
-from bayplan.recording.journal_file import JournalFileOptions
 from bayplan.recording.recorder import RecordOptions
-from bayplan.runtimes.extender.limits import Limits
-from bayplan.runtimes.extender.listener import Address, is_loopback
 from bayplan.runtimes.extender.serve import Options
 from bayplan.runtimes.extender.shadow import ShadowOptions
+from bayplan.runtimes.limits import Limits
+from bayplan.runtimes.sections import address, identity, journal_file, page_address
 from bayplan.state.nudge import NudgeOptions
 from bayplan.state.writer import LeaseOptions
 
@@ -60,10 +55,10 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         max_age_seconds=config.cluster.max_age.seconds,
         qps=config.cluster.qps,
         burst=config.cluster.burst,
-        page_listen=_page_address(config.page),
+        page_listen=page_address(config.page),
         page_token_file=base / config.page.token_file if config.page.token_file else None,
         journal_bytes=config.journal.max_bytes,
-        journal_file=_journal_file(config.journal.file, base),
+        journal_file=journal_file(config.journal.file, base),
         record=_record(config.record, base),
         lease=_lease(extender, connection, policies),
         nudge=_nudge(config.cluster, connection),
@@ -73,17 +68,6 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         limits=_limits(extender.limits),
         version=version,
     )
-
-
-def _page_address(section: PageSection) -> Address | None:
-    if section.listen == "off":
-        return None
-    found = address(section.listen, key="page.listen")
-    if not section.token_file and not is_loopback(found[0]):
-        raise ConfigError(
-            f"page.listen: {section.listen} is reached by others: give page.tokenFile, or listen on 127.0.0.1"
-        )
-    return found
 
 
 def changed(options: Options, loaded: Loaded) -> Options:
@@ -96,16 +80,6 @@ def changed(options: Options, loaded: Loaded) -> Options:
         observe=loaded.config.extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(loaded.config.extender),
     )
-
-
-def address(text: str, *, key: str) -> Address:
-    """``("127.0.0.1", 8888)`` out of ``127.0.0.1:8888``, ``:8888`` or ``[::1]:8888``."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal():
-        raise ConfigError(f"{key}: {text!r} is not HOST:PORT, such as 127.0.0.1:8888")
-    if int(port) > 65535:
-        raise ConfigError(f"{key}: {text!r}: there is no port above 65535")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8888" means every interface
 
 
 def _lease(
@@ -127,7 +101,7 @@ def _lease(
     return LeaseOptions(
         name=section.name,
         namespace=section.namespace or connection.namespace,
-        identity=_identity(address(extender.listen, key="extender.listen")),
+        identity=identity(address(extender.listen, key="extender.listen")),
         duration_seconds=int(section.duration.seconds),
         margin_seconds=margin_seconds,
     )
@@ -139,22 +113,6 @@ def _nudge(section: ClusterSection, connection: Connection | None) -> NudgeOptio
     if connection is None:
         raise ConfigError("cluster.nudge is enabled: touching pods needs --kubeconfig or --in-cluster")
     return NudgeOptions(section.nudge.qps, section.nudge.interval.seconds)
-
-
-def _identity(listen: Address) -> str:
-    """Who we are to a Lease: the same after a restart, and nobody else's while we listen there.
-
-    Two machines may have one name, and two containers of one machine: so the boot and the network are part.
-    """
-    unique = uuid.uuid4().hex[:8]
-    if not listen[1]:
-        return f"{socket.gethostname()}-{unique}"
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
-        network = Path("/proc/self/ns/net").stat().st_ino
-    except OSError:  # not Linux
-        return f"{socket.gethostname()}-{unique}"
-    return f"{socket.gethostname()}-{listen[0]}:{listen[1]}-{boot}-{network}"
 
 
 def _tracing(section: TracingSection) -> TracingOptions | None:
@@ -208,12 +166,6 @@ def shadow_options(section: ShadowSection, candidate: Candidate) -> ShadowOption
         max_waiting=section.max_waiting,
         examples=section.examples,
     )
-
-
-def _journal_file(section: JournalFileSection | None, base: Path) -> JournalFileOptions | None:
-    if section is None:
-        return None
-    return JournalFileOptions(base / section.path, section.max_bytes, section.keep)
 
 
 def failed_nodes_heeded(extender: ExtenderSection) -> bool:

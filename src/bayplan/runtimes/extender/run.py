@@ -3,15 +3,10 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
-
-try:
-    import uvloop
-except ImportError:  # not on every platform
-    uvloop = None  # type: ignore[assignment]
 
 from bayplan import __version__
 from bayplan.config.candidate import candidate_path, load_candidate
@@ -20,10 +15,11 @@ from bayplan.config.flags import Flags, Loaded
 from bayplan.recording.describe import describe
 from bayplan.runtimes.extender.app import VERBS
 from bayplan.runtimes.extender.candidates import CandidateReloader
-from bayplan.runtimes.extender.listener import is_loopback
 from bayplan.runtimes.extender.options import changed, options_from, shadow_options
 from bayplan.runtimes.extender.reload import Reloader
 from bayplan.runtimes.extender.serve import Options, Server
+from bayplan.runtimes.fast_loop import run_in_fast_loop
+from bayplan.runtimes.listener import is_loopback
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +39,6 @@ def serve_forever(files: Sequence[str], flags: Flags) -> None:
     for caution in _cautions(options):
         log.warning("%s", caution)
     run_in_fast_loop(lambda: _serve(files, flags, loaded, options))
-
-
-def run_in_fast_loop(main: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Run it on uvloop where that exists, on asyncio elsewhere."""
-    factory = uvloop.new_event_loop if uvloop else None
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(main())
 
 
 async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Options) -> None:

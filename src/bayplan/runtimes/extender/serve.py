@@ -29,14 +29,15 @@ from bayplan.recording.lines import Configuration
 from bayplan.recording.notes import Basis
 from bayplan.recording.recorder import Noted, Recorder, RecordOptions
 from bayplan.runtimes.extender.app import VERBS, ExtenderApp
-from bayplan.runtimes.extender.generation import Generation, latches, managed
-from bayplan.runtimes.extender.limits import Limits
-from bayplan.runtimes.extender.listener import Address, Listener
-from bayplan.runtimes.extender.ops import OpsApp
+from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.shadow import VERBS as SHADOWED
 from bayplan.runtimes.extender.shadow import Shadow, ShadowOptions
-from bayplan.runtimes.extender.verbs import Binder, Verbs, sources_for
+from bayplan.runtimes.extender.verbs import Binder, Verbs
 from bayplan.runtimes.extender.vitals import Vitals
+from bayplan.runtimes.limits import Limits
+from bayplan.runtimes.listener import Address, Listener
+from bayplan.runtimes.needs import latches, managed, sources_for
+from bayplan.runtimes.ops import OpsApp
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Requested

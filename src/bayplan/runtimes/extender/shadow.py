@@ -22,9 +22,9 @@ from bayplan.engine.shadowing import NO_SHADOW, Disagreements, ShadowReport
 from bayplan.ops.logs import Sparingly
 from bayplan.ops.shadow_metrics import ShadowMetrics
 from bayplan.runtimes.extender.generation import Generation
-from bayplan.runtimes.extender.limits import Limits
 from bayplan.runtimes.extender.rejudge import Call, CandidateFailed, judge_again, question_again
 from bayplan.runtimes.extender.understudy import Understudy
+from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.state.sources.book import Watchers
 from bayplan.wire.codec import WireError

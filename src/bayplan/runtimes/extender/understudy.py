@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from bayplan.authoring.registry import Policy
 from bayplan.config.candidate import Candidate
 from bayplan.kube.pod import Pod
-from bayplan.runtimes.extender.generation import Generation, latches
-from bayplan.runtimes.extender.verbs import sources_for
+from bayplan.runtimes.extender.generation import Generation
+from bayplan.runtimes.needs import latches, sources_for
 from bayplan.snapshot.sources import Latch, Readings
 from bayplan.state.sources.asker import Asked
 from bayplan.state.sources.book import Declared, Sources, Watchers

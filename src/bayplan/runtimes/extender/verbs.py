@@ -27,8 +27,9 @@ from bayplan.ops.metrics import Metrics
 from bayplan.ops.tracing import note_pod
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
+from bayplan.runtimes.needs import sources_for
 from bayplan.snapshot.cluster import UNKNOWN_ROW, DuplicateNode, Snapshot
-from bayplan.snapshot.sources import NO_READINGS, Latch, Readings, Source
+from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.wire import v1
 from bayplan.wire.codec import WireError, decode, decode_nodes, encode
 
@@ -261,12 +262,6 @@ def question_of(body: bytes, view: Snapshot | None, readings: Readings, now: dat
     """What a filter or prioritize request asks, in the cluster at hand."""
     args = decode(body, v1.ExtenderArgs)
     return _question(args, _pod_of(args), view, readings, now)[1]
-
-
-def sources_for(policies: Sequence[Policy], pod: Pod) -> set[str]:
-    """The sources that policies read for this pod."""
-    mine = interested(policies, pod, shadows=True)
-    return {c.source for policy in mine for c in policy.columns if isinstance(c, Source | Latch)}
 
 
 def _helped_by(decision: Decision) -> frozenset[str]:

@@ -6,8 +6,8 @@ import ipaddress
 import socket
 import ssl
 
-from bayplan.runtimes.extender.connection import Handler, HttpServer
-from bayplan.runtimes.extender.limits import Limits
+from bayplan.runtimes.connection import Handler, HttpServer
+from bayplan.runtimes.limits import Limits
 
 Address = tuple[str, int]
 

@@ -8,7 +8,7 @@ from aiohttp import web
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.ops.health import Health
 from bayplan.ops.metrics import CONTENT_TYPE, Metrics
-from bayplan.runtimes.extender.plain import plain
+from bayplan.runtimes.plain import plain
 from bayplan.state.verify import Verification
 
 

@@ -1,0 +1,55 @@
+"""What every door makes of the same parts of a configuration: addresses, files, who we are."""
+
+import socket
+import uuid
+from pathlib import Path
+
+from bayplan.config.load import ConfigError
+from bayplan.config.v1 import JournalFileSection, PageSection
+from bayplan.recording.journal_file import JournalFileOptions
+from bayplan.runtimes.listener import Address, is_loopback
+
+
+def address(text: str, *, key: str) -> Address:
+    """``("127.0.0.1", 8888)`` out of ``127.0.0.1:8888``, ``:8888`` or ``[::1]:8888``."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal():
+        raise ConfigError(f"{key}: {text!r} is not HOST:PORT, such as 127.0.0.1:8888")
+    if int(port) > 65535:
+        raise ConfigError(f"{key}: {text!r}: there is no port above 65535")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8888" means every interface
+
+
+def page_address(section: PageSection) -> Address | None:
+    """Where people look; ``None`` for nowhere."""
+    if section.listen == "off":
+        return None
+    found = address(section.listen, key="page.listen")
+    if not section.token_file and not is_loopback(found[0]):
+        raise ConfigError(
+            f"page.listen: {section.listen} is reached by others: give page.tokenFile, or listen on 127.0.0.1"
+        )
+    return found
+
+
+def journal_file(section: JournalFileSection | None, base: Path) -> JournalFileOptions | None:
+    """Where decisions are written down; ``None`` where they are in memory alone."""
+    if section is None:
+        return None
+    return JournalFileOptions(base / section.path, section.max_bytes, section.keep)
+
+
+def identity(listen: Address) -> str:
+    """Who we are to a Lease: the same after a restart, and nobody else's while we listen there.
+
+    Two machines may have one name, and two containers of one machine: so the boot and the network are part.
+    """
+    unique = uuid.uuid4().hex[:8]
+    if not listen[1]:
+        return f"{socket.gethostname()}-{unique}"
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+        network = Path("/proc/self/ns/net").stat().st_ino
+    except OSError:  # not Linux
+        return f"{socket.gethostname()}-{unique}"
+    return f"{socket.gethostname()}-{listen[0]}:{listen[1]}-{boot}-{network}"
