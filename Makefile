@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-shadow parity controlplane prometheus chromium pictures format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow parity controlplane prometheus chromium pictures format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -35,8 +35,9 @@ e2e: $(READY) controlplane prometheus chromium  ## against a real etcd, kube-api
 chaos: $(READY) controlplane  ## the fault tests, six times over, or CHAOS=n (a quarter of an hour; not part of test)
 	BAYPLAN_CHAOS=$(or $(CHAOS),6) $(BIN)/python -m pytest -m e2e -s tests/e2e/test_fault_*.py tests/e2e/test_shared_resource.py tests/e2e/test_record.py
 
-parity: $(READY) controlplane  ## the default profile against kube-scheduler: 2,000 random cases, or CASES=n SEED=s (minutes; not part of test)
+parity: $(READY) controlplane  ## the default profile and eviction against kube-scheduler: 2,000 and 500 random cases, or CASES=n SEED=s (minutes; not part of test)
 	$(BIN)/python -m tests.parity --cases $(or $(CASES),2000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.parity.preemption --cases $(or $(CASES),500) --seed $(or $(SEED),1)
 
 big: $(READY) controlplane  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory (minutes; not part of test)
 	$(BIN)/python -m pytest -m big -s
@@ -46,6 +47,9 @@ bench-policies: $(READY)  ## how long each built-in policy takes over 5,000 node
 
 bench-journal: $(READY)  ## what writing decisions down costs, at 5,000 nodes (seconds; not part of test)
 	$(BIN)/python -m bench.journal
+
+bench-profile: $(READY)  ## how long kube-scheduler's default profile takes here, for one pod (a minute; not part of test)
+	$(BIN)/python -m bench.profile
 
 bench-shadow: $(READY)  ## what a candidate beside the policies costs their answers, at 5,000 nodes (a minute; not part of test)
 	$(BIN)/python -m bench.shadow

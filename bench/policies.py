@@ -109,22 +109,22 @@ def make_lines() -> dict[str, Policy]:
     return {**made, **heavy, **expressions}
 
 
-def measure(policies: Sequence[Policy], world: World, rounds: int) -> Times:
+def measure(policies: Sequence[Policy], world: World, rounds: int, *, shuffled: bool = False) -> Times:
     """Filter and score, each time for another pod."""
     times = Times()
     for number in range(rounds + WARMING):
         world.bind()
-        bound = _milliseconds(policies, world)
-        same = _milliseconds(policies, world)
+        bound = _milliseconds(policies, world, shuffled=shuffled)
+        same = _milliseconds(policies, world, shuffled=shuffled)
         if number >= WARMING:
             times.bound.append(bound)
             times.same.append(same)
     return times
 
 
-def _milliseconds(policies: Sequence[Policy], world: World) -> float:
+def _milliseconds(policies: Sequence[Policy], world: World, *, shuffled: bool) -> float:
     pod = world.next_pod()
-    world.prepare_answer()
+    world.prepare_answer(shuffled=shuffled)
     readings = world.ask(pod)
     # Two, as a server makes one for each of its verbs.
     to_filter, to_score = world.question(pod, readings), world.question(pod, readings)
@@ -179,6 +179,8 @@ def _table(world: World, rounds: int) -> list[str]:
     lines, over = make_lines(), []
     for name, policy in lines.items():
         over += _line(name, measure([policy], world, rounds), MILLISECONDS_EACH)
+    shuffled = measure([lines["ExternalService"]], world, rounds, shuffled=True)
+    over += _line("ExternalService, nodes in another order each time", shuffled, MILLISECONDS_EACH)
     ten = [lines[name] for name in list(SETTINGS)[:10]]
     over += _line("the first ten together", measure(ten, world, rounds), MILLISECONDS_TOGETHER)
     print("\n| before the engine | median ms | p95 ms |\n|---|---|---|")

@@ -85,9 +85,9 @@ class World:
         """The snapshot after what happened, as a server makes it before it answers."""
         self._cache.snapshot()
 
-    def prepare_answer(self) -> None:
-        """The bytes of the service's next answer."""
-        self._service.prepare()
+    def prepare_answer(self, *, shuffled: bool = False) -> None:
+        """The bytes of the service's next answer; ``shuffled`` tells of nodes in another order each time."""
+        self._service.prepare(shuffled=shuffled)
 
     def ask(self, pod: Pod) -> Readings:
         """What all sources say, with a new answer of the service: what a server does before the engine."""
@@ -110,9 +110,10 @@ class _Service(SourceHttp):
         self._content = b"{}"
         self.asker = Asker(Asked("service", _ask), self)
 
-    def prepare(self) -> None:
+    def prepare(self, *, shuffled: bool) -> None:
         """Another answer: a score for each node, and for some a text."""
-        said: dict[str, dict[str, Any]] = {name: {"score": self._dice.random() * 10} for name in self._names}
+        names = self._dice.sample(self._names, len(self._names)) if shuffled else self._names
+        said: dict[str, dict[str, Any]] = {name: {"score": self._dice.random() * 10} for name in names}
         for name in self._dice.sample(self._names, len(self._names) // 10):
             said[name]["refuse"] = self._dice.choice(TEXTS)
         self._content = msgspec.json.encode(said)

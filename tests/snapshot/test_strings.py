@@ -105,3 +105,11 @@ def test_texts_that_nobody_has_any_more_are_let_go(monkeypatch: pytest.MonkeyPat
         assert (column == "stays").tolist() == [False, False, True]
 
     assert len(column.values) <= 7
+
+
+def test_many_texts_are_found_in_whatever_order_they_come() -> None:
+    names = [f"node-{number}" for number in range(2_000)]
+    column = Strings.intern(names)
+
+    for wanted in (names, names, names[::-1], ["no-node", *names[:1_500]], names[:10], names):
+        assert column.find(wanted).tolist() == [names.index(n) if n in names else -1 for n in wanted]

@@ -9,10 +9,9 @@ import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from bayplan.client.errors import ApiError, ConnectError, NotSent
-from bayplan.client.rest import ApiClient
+from bayplan.client.rest import ApiClient, pod_path
 
 _RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0)
 # A conflict at the very deadline still deserves a look.
@@ -44,7 +43,7 @@ async def bind_pod(
     that an earlier try of the same may still be on its way.
     """
     deadline = time.monotonic() + timeout_seconds
-    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/binding"
+    path = f"{pod_path(namespace, name)}/binding"
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid}
     if annotations:
         metadata["annotations"] = dict(annotations)

@@ -61,6 +61,11 @@ NODES_WITH_IMAGES = Resource[NodeObject](
 PODS = Resource("/api/v1/pods", msgspec.json.Decoder(Pod), msgspec.json.Decoder(Page[Pod]))
 
 
+def pod_path(namespace: str, name: str) -> str:
+    """Where the API server has one pod."""
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+
+
 @cache
 def object_resource(kind: str) -> Resource[NamedObject]:
     """Where the objects of another kind are, as far as scheduling looks at them."""
@@ -129,7 +134,7 @@ class ApiClient:
 
     async def pod(self, namespace: str, name: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> Pod:
         """One pod, as the API server has it now."""
-        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+        path = pod_path(namespace, name)
         doing = f"reading pod {namespace}/{name}"
         body = await self._read(path, doing=doing, timeout_seconds=timeout_seconds)
         return await _decode(PODS.one, body, path)

@@ -16,9 +16,14 @@ from bayplan.config.v1 import (
     ClusterSection,
     ExtenderSection,
     JournalFileSection,
+    SchedulerProfileEntry,
+    SchedulerSection,
     TlsSection,
 )
 from bayplan.state.sources.book import Declared
+
+DEFAULT_SCHEDULER_NAME = "bayplan-scheduler"
+"""Whose pods are ours where nobody says."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,11 @@ class Flags:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
+    qps: float | None = None
+    burst: int | None = None
+    scheduler_name: tuple[str, ...] = ()
+    profile: Path | None = None
+    leader_elect: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,7 @@ def _over(config: BayplanConfiguration, flags: Flags) -> BayplanConfiguration:
         journal=journal,
         cluster=_cluster(config.cluster, flags),
         extender=_extender(config.extender, flags),
+        scheduler=_scheduler(config.scheduler, flags),
         page=page,
         record=record,
         shadow=shadow,
@@ -121,7 +132,8 @@ def _cluster(section: ClusterSection, flags: Flags) -> ClusterSection:
         section = msgspec.structs.replace(section, source="snapshot", snapshot=str(flags.snapshot.absolute()))
     if flags.context:
         section = msgspec.structs.replace(section, context=flags.context)
-    return section
+    pace = {key: value for key in ("qps", "burst") if (value := getattr(flags, key)) is not None}
+    return msgspec.structs.replace(section, **pace)
 
 
 def _extender(section: ExtenderSection, flags: Flags) -> ExtenderSection:
@@ -134,6 +146,25 @@ def _extender(section: ExtenderSection, flags: Flags) -> ExtenderSection:
         changes["lease"] = msgspec.structs.replace(section.lease, use="always" if flags.lease else "never")
     if flags.tls_cert or flags.tls_key or flags.tls_client_ca:
         changes["tls"] = _tls(section.tls, flags)
+    return msgspec.structs.replace(section, **changes)
+
+
+def _scheduler(section: SchedulerSection, flags: Flags) -> SchedulerSection:
+    changes: dict[str, object] = {}
+    if flags.ops_listen is not None:
+        changes["ops_listen"] = flags.ops_listen
+    if flags.leader_elect is not None:
+        changes["leader_election"] = msgspec.structs.replace(
+            section.leader_election, leader_elect=flags.leader_elect
+        )
+    if flags.scheduler_name or flags.profile:
+        names = flags.scheduler_name or [entry.scheduler_name for entry in section.profiles]
+        known = {entry.scheduler_name: entry.kube_scheduler_config for entry in section.profiles}
+        file = str(flags.profile.absolute()) if flags.profile else ""
+        changes["profiles"] = tuple(
+            SchedulerProfileEntry(scheduler_name=name, kube_scheduler_config=file or known.get(name, ""))
+            for name in dict.fromkeys(names or [DEFAULT_SCHEDULER_NAME])
+        )
     return msgspec.structs.replace(section, **changes)
 
 

@@ -29,7 +29,7 @@ _WORDS = {
 _NAME = "|".join(_WORDS)
 _TYPES = re.compile(rf"`((?:{_NAME})(?: \| (?:{_NAME}))*)`")
 _ZERO = re.compile(r"(?<=[<>=] )(-?\d+)\.0$")
-_ADDRESSES = (("extender", "listen"), ("extender", "opsListen"))
+_ADDRESSES = (("extender", "listen"), ("extender", "opsListen"), ("scheduler", "opsListen"))
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|\[\.\.\.\]")
 
 

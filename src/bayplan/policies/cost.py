@@ -149,7 +149,10 @@ class Cost:
 
     def _filling(self, pod: Pod, nodes: NodeTable, *, prices: Floats) -> Score:
         """Nodes in use have 50 to 100, the fuller the better; empty ones 0 to 50, the cheaper the better."""
-        pods = nodes.count() if self._daemons is None else nodes.count(~self._daemons)
+        pods = nodes["pods.requested"]
+        if self._daemons is not None:
+            # The few are counted, and the many are known.
+            pods = pods - nodes.count(self._daemons)
         in_use = pods > 0
         resources = self._args.resources
         full = blocks.weighted_mean(blocks.fractions(pod, nodes, resources), resources)
@@ -163,11 +166,11 @@ class Cost:
         total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
         for resource in self._args.resources:
             allocatable = nodes[f"{resource.name}.allocatable"]
-            has = allocatable > 0
-            part = np.divide(requested(resource.name), allocatable, out=np.zeros(len(nodes)), where=has)
-            total += resource.weight * part
-            weights += resource.weight * has
-        shares: Floats = np.divide(total, weights, out=total, where=weights > 0)
+            has = resource.weight * (allocatable > 0)
+            # One division over all is several times faster than one that leaves some out.
+            total += has * (requested(resource.name) / np.maximum(allocatable, 1))
+            weights += has
+        shares: Floats = total / np.where(weights > 0, weights, 1.0)
         return shares
 
     def _wanted(self, pod: Pod) -> tuple[Capacity | None, Capacity | None]:
@@ -183,6 +186,8 @@ class Cost:
 
 def _ratio(costs: Floats) -> Floats:
     """The lowest cost over each: 1 for the cheapest, 0.5 for twice as much; NaN where it is not known."""
-    lowest = costs.min(initial=np.inf, where=~np.isnan(costs))
-    ratio: Floats = np.divide(lowest, costs, out=np.ones(len(costs)), where=costs > 0)
-    return np.where(np.isnan(costs), np.nan, ratio)
+    lowest = np.fmin.reduce(costs, initial=np.inf)
+    # What costs nothing is as cheap as can be; NaN stays NaN.
+    free = costs <= 0
+    ratio: Floats = lowest / np.where(free, 1.0, costs)
+    return np.where(free, 1.0, ratio)

@@ -138,6 +138,20 @@ class Snapshot:
         spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
         return self._changed(gone=before, arrived=[msgspec.structs.replace(pod, spec=spec)])
 
+    def expecting(self, pods: Mapping[str, Collection[Pod]]) -> "Snapshot":
+        """The cluster with these pods, which wait so far, on the nodes that are kept for them."""
+        arrived = [
+            msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node))
+            for node, coming in pods.items()
+            if node in self.rows
+            for pod in coming
+        ]
+        if not arrived:
+            return self
+        uids = {pod.uid for pod in arrived}
+        waiting = self.pods if self.elsewhere is None else self.elsewhere
+        return self._changed(gone=[pod for pod in waiting if pod.uid in uids], arrived=arrived)
+
     def _changed(self, *, gone: list[Pod], arrived: list[Pod]) -> "Snapshot":
         load = self.nodes.load
         if load is None:

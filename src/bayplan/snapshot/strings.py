@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 ABSENT = -1
 _SPARE = 1_000
+_MANY = 1_000
 
 
 class Strings:
     """Text of every node. ``==``, ``!=`` and ``isin`` give one bool a node; absent equals nothing."""
 
     __hash__ = None  # type: ignore[assignment]
-    __slots__ = ("_codes_by_value", "codes", "values")
+    __slots__ = ("_codes_by_value", "_found", "codes", "values")
 
     def __init__(
         self, codes: NDArray[np.int32], values: tuple[str, ...], known: dict[str, int] | None = None
@@ -27,6 +28,7 @@ class Strings:
         self.codes = codes
         self.values = values
         self._codes_by_value = {value: code for code, value in enumerate(values)} if known is None else known
+        self._found: tuple[list[str], NDArray[np.int32]] | None = None
 
     @classmethod
     def intern(cls, texts: Iterable[str | None]) -> "Strings":
@@ -84,8 +86,17 @@ class Strings:
 
     def find(self, texts: Collection[str]) -> NDArray[np.int32]:
         """The code of each of these texts; `ABSENT` for one that no node has."""
-        found = map(self._codes_by_value.get, texts, repeat(ABSENT))
-        return np.fromiter(found, dtype=np.int32, count=len(texts))
+        wanted = list(texts)
+        # A service tells of its nodes in the same order each time: comparing is faster than looking up.
+        last = self._found
+        if last is not None and last[0] == wanted:
+            return last[1]
+        found = map(self._codes_by_value.get, wanted, repeat(ABSENT))
+        codes = np.fromiter(found, dtype=np.int32, count=len(wanted))
+        if len(wanted) >= _MANY:
+            codes.flags.writeable = False
+            self._found = (wanted, codes)
+        return codes
 
     def with_codes(self, codes: NDArray[np.int32]) -> "Strings":
         """Other rows of the same texts."""

@@ -63,7 +63,7 @@ class Ledger:
         self._timeout_seconds = timeout_seconds
         # A lock is here for as long as somebody holds it or waits for it.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._rolling: dict[str, asyncio.Task[None]] = {}
 
     @property
     def assumed_count(self) -> int:
@@ -84,11 +84,37 @@ class Ledger:
         async with turn:
             await self._bind(await self._find(namespace, name, uid), node)
 
+    async def bind_assumed(self, pod: Pod, node: str) -> None:
+        """Ask the API server for what is assumed already; a refusal takes the assumption back.
+
+        For whoever decides by himself where pods go: he assumes at once, so that the next pod is judged with
+        this one in sight, and many are asked for at a time.
+        """
+        try:
+            await self._send(pod, node)
+        except BindUnknown:
+            self._roll_forward(pod, node)
+            raise
+        except BindRefused:
+            self._free(pod)
+            raise
+        except BaseException:
+            # Cancelled, perhaps: what was sent may land all the same.
+            self._roll_forward(pod, node)
+            raise
+
+    async def settled(self, uid: str) -> None:
+        """Wait until it is known what became of that pod's bind; at once where it is."""
+        rolling = self._rolling.get(uid)
+        if rolling is not None:
+            await asyncio.wait({rolling})
+
     async def close(self) -> None:
         """Stop rolling forward; whoever starts next finds in the API server what became of it."""
-        for task in self._tasks:
+        rolling = list(self._rolling.values())
+        for task in rolling:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*rolling, return_exceptions=True)
 
     async def _bind(self, pod: Pod, node: str) -> None:
         going = self._cache.unsettled.get(pod.uid)
@@ -102,19 +128,7 @@ class Ledger:
         if pod.node_name:
             raise BindRefused(f"pod {pod.key} is already bound to {pod.node_name}")
         await self._assume(pod, node)
-        try:
-            await self._send(pod, node)
-        except BindUnknown:
-            self._roll_forward(pod, node)
-            raise
-        except BindRefused:
-            self._free(pod)
-            raise
-        except BaseException:
-            # Cancelled, perhaps: what was sent may land all the same.
-            self._roll_forward(pod, node)
-            raise
-        return None
+        return await self.bind_assumed(pod, node)
 
     def _free(self, pod: Pod) -> None:
         self._cache.forget(pod)
@@ -186,8 +200,8 @@ class Ledger:
             return
         self._cache.doubt(pod.uid, node)
         task = asyncio.create_task(self._until_settled(pod, node, self._term()))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._rolling[pod.uid] = task
+        task.add_done_callback(lambda _: self._rolling.pop(pod.uid, None))
 
     async def _until_settled(self, pod: Pod, node: str, term: int) -> None:
         pause, longest = _ROLL_FORWARD_SECONDS

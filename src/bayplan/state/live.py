@@ -12,7 +12,7 @@ from bayplan.snapshot.units import Units
 from bayplan.state.ledger import Commit, Ledger, Prepare
 from bayplan.state.nudge import PODS, Nudge, NudgeOptions
 from bayplan.state.verify import Verification, caught_up, unaccounted, verify
-from bayplan.state.view import LiveView, list_cluster
+from bayplan.state.view import Follower, LiveView, list_cluster
 from bayplan.state.writer import LeaseOptions, Writer
 
 _LEASE_FIRST_SECONDS = 2.0
@@ -32,15 +32,27 @@ class LiveCluster:
         nudge: NudgeOptions | None = None,
         max_age_seconds: float,
         bind_seconds: float,
+        follower: Follower | None = None,
+        objects: Collection[str] = (),
+        images: bool = False,
     ) -> None:
         """``commit``: the policies' last word, about ``managed`` resources and others.
 
-        Without a ``lease`` we are the only one that binds.
+        Without a ``lease`` we are the only one that binds. Who schedules by himself is a ``follower``, and
+        says which other ``objects`` to watch, and whether the ``images`` on nodes matter.
         """
+        self._follower = follower
         self._managed = managed
         self._verifying: asyncio.Task[Verification] | None = None
         self._fresh = partial(list_cluster, client)
-        self.view = LiveView(client, max_age_seconds=max_age_seconds, on_news=self._news)
+        self.view = LiveView(
+            client,
+            max_age_seconds=max_age_seconds,
+            on_news=self._news,
+            follower=follower,
+            objects=objects,
+            images=images,
+        )
         self.nudge = Nudge(client, self.view.cache, nudge) if nudge else None
         self.writer: Writer | None = None
         if lease is not None:
@@ -104,7 +116,9 @@ class LiveCluster:
         )
 
     def changed(self, topic: str) -> None:
-        """Something changed that kube-scheduler does not see: whoever waits for it is touched."""
+        """Something changed that no watch tells: whoever waits for it is touched."""
+        if self._follower is not None:
+            self._follower.told(frozenset({topic}))
         if self.nudge is not None:
             self.nudge.changed(topic)
 

@@ -1,0 +1,38 @@
+"""What people read in a pod's status while it waits: why it has no node, and which one is kept for it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from bayplan.client.rest import ApiClient, pod_path
+from bayplan.kube.pod import Pod
+
+_TIMEOUT_SECONDS = 5.0
+
+
+async def write_unscheduled(
+    client: ApiClient,
+    pod: Pod,
+    *,
+    reason: str,
+    message: str,
+    nominated_node: str | None,
+    first: bool,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> None:
+    """Set the condition ``PodScheduled`` to False, and ``nominatedNodeName`` unless it is ``None``.
+
+    ``first`` says that the condition was not so before: the time of the change is written then. Needs the
+    right to patch ``pods/status``.
+    """
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    if first:
+        condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status: dict[str, Any] = {"conditions": [condition]}
+    if nominated_node is not None:
+        status["nominatedNodeName"] = nominated_node or None
+    await client.patch(
+        f"{pod_path(pod.namespace, pod.name)}/status",
+        {"metadata": {"uid": pod.uid}, "status": status},
+        kind="strategic",
+        timeout_seconds=timeout_seconds,
+    )
