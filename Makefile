@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow parity controlplane prometheus chromium pictures format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow bench-schedule parity controlplane prometheus chromium pictures format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ bench-profile: $(READY)  ## how long kube-scheduler's default profile takes here
 
 bench-shadow: $(READY)  ## what a candidate beside the policies costs their answers, at 5,000 nodes (a minute; not part of test)
 	$(BIN)/python -m bench.shadow
+
+bench-schedule: $(READY) controlplane  ## pods a second, beside kube-scheduler: 2,000 pods on 1,000 nodes (minutes; not part of test)
+	$(BIN)/python -m bench.schedule
 
 controlplane: $(READY)  ## build them once (minutes), or say why not
 	@$(BIN)/python -m tests.controlplane.binaries || test -z "$$CI"

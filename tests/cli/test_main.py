@@ -17,7 +17,7 @@ from bayplan.cli.main import commands
 from bayplan.demo.caller import Placement
 from bayplan.testing import make_cluster, make_node, make_pod
 
-COMMANDS = ["demo", "init", "check", "serve", "why", "columns"]
+COMMANDS = ["demo", "init", "check", "serve", "schedule", "why", "columns"]
 BAYPLAN = Path(sys.executable).parent / "bayplan"
 
 

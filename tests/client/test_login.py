@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -199,6 +200,27 @@ async def test_a_program_that_fails_fails_everybody_who_waits_and_is_run_again_l
 
             (tmp_path / "go").touch()
             await client.node("n1")
+
+    assert len(api.asked) == 1
+
+
+async def test_where_no_thread_can_be_had_the_next_one_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    api = Script()
+    async with serving(api.handle) as server:
+        kubeconfig = write_kubeconfig(tmp_path, credential("secret"), cluster={"server": server})
+        async with client_of(kubeconfig) as client:
+            with monkeypatch.context() as patched:
+                patched.setattr(threading.Thread, "start", no_thread)
+                with pytest.raises(RuntimeError, match="can't start"):
+                    await client.node("n1")
+
+            async with asyncio.timeout(10):
+                await client.node("n1")
 
     assert len(api.asked) == 1
 

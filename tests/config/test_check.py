@@ -105,3 +105,28 @@ def test_a_context_without_a_kubeconfig_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="give --kubeconfig too"):
         check([str(tmp_path / "policy.py")], Flags(context="prod"))
+
+
+@pytest.mark.parametrize(
+    ("source", "refused"),
+    [
+        pytest.param("kubeconfig", True, id="a live cluster, of which nodes and pods are watched"),
+        pytest.param("request", True, id="the nodes of a request"),
+        pytest.param("snapshot", False, id="a file that has everything"),
+    ],
+)
+def test_a_policy_about_volumes_is_refused_where_nobody_knows_them(
+    source: str, refused: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "bayplan.yaml"
+    file = "\n  snapshot: cluster.json" if source == "snapshot" else ""
+    path.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies:\n- use: VolumeBinding\n"
+        f"- use: NodeName\ncluster:\n  source: {source}{file}\n"
+    )
+
+    if refused:
+        with pytest.raises(ConfigError, match="VolumeBinding: these look at volumes or images"):
+            load_checked([], Flags(config=path))
+    else:
+        assert load_checked([], Flags(config=path))[1] == []

@@ -18,6 +18,7 @@ from bayplan.config.rehearse import rehearse
 from bayplan.config.v1 import BayplanConfiguration
 from bayplan.kube.yaml import read_documents
 from bayplan.ops.metrics import Metrics
+from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.policies import BUILT_INS
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +93,9 @@ def test_every_public_property_of_pod_and_node_is_in_the_reference() -> None:
 
 def test_every_metric_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "http.md").read_text()
-    families = {family.name for family in Metrics(version="0").registry.collect()}
+    registry = Metrics(version="0").registry
+    ScheduleMetrics(registry)
+    families = {family.name for family in registry.collect()}
 
     assert [name for name in families if name.startswith("bayplan_") and name not in page] == []
 

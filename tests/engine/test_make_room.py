@@ -1,9 +1,10 @@
 """Who would be evicted: as few as possible, the least important, with budgets kept where that can be."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
+import numpy as np
 import pytest
 
 import bayplan
@@ -11,7 +12,7 @@ from bayplan import NodeTable, Pod, Reason, Verdict
 from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.engine.choose import choose
-from bayplan.engine.make_room import Room, make_room
+from bayplan.engine.make_room import Room, enough, make_room
 from bayplan.kube.workloads import PodDisruptionBudget
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.objects import Objects
@@ -168,3 +169,143 @@ def test_too_little_even_once_all_have_left() -> None:
         "preemption: 0/2 nodes are available: 1 Insufficient cpu,"
         " 1 No preemption victims found for incoming pod."
     )
+
+
+def test_nothing_is_tried_where_nothing_could_help() -> None:
+    cluster = Snapshot.build([make_node("cordoned", cpu=4, unschedulable=True).object], [])
+    refused = choose(POLICIES, make_pod("incoming", priority=100), cluster, now=NOON).filtered
+
+    assert make_room(POLICIES, cluster, refused, now=NOON).message == (
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+
+
+def test_without_nodes_there_is_nothing_to_say() -> None:
+    cluster = Snapshot.build([], [])
+    refused = choose(POLICIES, make_pod("incoming", priority=100), cluster, now=NOON).filtered
+
+    assert make_room(POLICIES, cluster, refused, now=NOON) == Room((), "", NOON)
+
+
+def nominated(node: str) -> Pod:
+    pod = make_pod("incoming", cpu=2, priority=100)
+    assert pod.status is not None
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
+
+
+def leaving(pod: Pod) -> Pod:
+    assert pod.metadata is not None
+    metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-11-15T12:00:00Z")
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+WAIT = "preemption: not eligible due to a terminating pod on the nominated node."
+
+
+@pytest.mark.parametrize(
+    ("on_a", "message"),
+    [
+        pytest.param(leaving(running("a1", "a", cpu=4)), WAIT, id="one is leaving for it"),
+        pytest.param(running("a1", "a", cpu=4), "", id="nobody is leaving"),
+        pytest.param(leaving(running("a1", "a", cpu=4, priority=100)), "", id="not for it"),
+    ],
+)
+def test_a_pod_waits_for_those_who_leave_the_node_that_it_was_promised(on_a: Pod, message: str) -> None:
+    assert room([on_a, running("b1", "b", cpu=4)], incoming=nominated("a")).message == message
+
+
+@pytest.mark.parametrize(
+    "node",
+    [pytest.param("cordoned", id="refused for good"), pytest.param("gone", id="not there any more")],
+)
+def test_a_pod_does_not_wait_for_a_node_that_it_cannot_have(node: str) -> None:
+    full = [running("a1", "a", cpu=4), running("b1", "b", cpu=4, priority=200)]
+    full += [leaving(running("c1", "cordoned", cpu=4))]
+
+    assert victims(room(full, incoming=nominated(node))) == [("a", ["a1"])]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "candidates"),
+    [
+        pytest.param(0, 0, id="none"),
+        pytest.param(99, 99, id="all of few"),
+        pytest.param(999, 100, id="a hundred"),
+        pytest.param(5000, 500, id="a tenth of many"),
+    ],
+)
+def test_as_many_candidates_as_kube_scheduler_looks_for(nodes: int, candidates: int) -> None:
+    assert enough(nodes) == candidates
+
+
+def many(
+    *, candidates: int | None = None, uid: str = "any", budgets: Sequence[PodDisruptionBudget] = ()
+) -> Room:
+    """Two hundred full nodes; on all but one the only victim is covered by a budget."""
+    names = [f"node-{number}" for number in range(200)]
+    pods = [running(f"on-{name}", name, cpu=4, app="db" if name != "node-7" else "") for name in names]
+    objects = Objects.of([("PodDisruptionBudget", one) for one in budgets])
+    cluster = Snapshot.build([make_node(name, cpu=4).object for name in names], pods, objects)
+    incoming = make_pod("incoming", uid=uid, cpu=2, priority=100)
+    refused = choose(POLICIES, incoming, cluster, now=NOON).filtered
+    return make_room(POLICIES, cluster, refused, now=NOON, candidates=candidates)
+
+
+def test_the_search_ends_with_enough_candidates() -> None:
+    assert len(many().evictions) == 100
+    assert len(many(candidates=3).evictions) == 3
+    assert len(many(candidates=1000).evictions) == 200
+
+
+def test_the_search_goes_on_until_one_breaks_no_budget() -> None:
+    assert victims(many(candidates=3, budgets=[budget("db", 0)])) == [("node-7", ["on-node-7"])]
+
+
+def test_the_same_question_is_searched_in_the_same_nodes() -> None:
+    first, second = (many(candidates=3, uid="one"), many(candidates=3, uid="one"))
+
+    assert [e.node for e in first.evictions] == [e.node for e in second.evictions]
+    assert [e.node for e in first.evictions] != [e.node for e in many(candidates=3, uid="two").evictions]
+
+
+@bayplan.filter
+def only_where_the_cluster_is_small(pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict:
+    """At most two pods in the whole cluster."""
+    return FULL.where(np.full(len(nodes), cluster.nodes["pods.requested"].sum() > 2))
+
+
+@bayplan.filter
+def only_where_the_tally_is_small(pod: Pod, nodes: NodeTable) -> Verdict:
+    """At most two pods in the whole cluster, counted otherwise."""
+    everywhere = nodes.tally.weigh(np.ones(nodes.kinds[1], dtype=np.bool_), 2).sum()
+    return FULL.where(np.full(len(nodes), everywhere > 2))
+
+
+@bayplan.filter
+def fails_for_many(pod: Pod, nodes: NodeTable) -> Verdict:
+    if len(nodes) > 1:
+        raise ValueError("too many at once")
+    return FULL.where(nodes["cpu.free"] < 4000)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(only_where_the_cluster_is_small, id="it counts in the cluster"),
+        pytest.param(only_where_the_tally_is_small, id="it counts in the tally"),
+        pytest.param(fails_for_many, id="it fails when asked about both"),
+    ],
+)
+def test_a_rule_that_looks_around_sees_the_evictions_of_one_node_only(
+    function: Callable[..., Verdict],
+) -> None:
+    policy = Policy("around", (Hook("around", function.__name__, getattr(function, HOOK), function),))
+    pods = [running(f"{node}{n}", node, cpu=2) for node in "ab" for n in range(2)]
+    cluster = Snapshot.build([make_node(name, cpu=4).object for name in "ab"], pods)
+    incoming = make_pod("incoming", cpu=2, priority=100)
+    # Refused by somebody who is asked about all nodes without any trouble.
+    refused = choose(POLICIES, incoming, cluster, now=NOON).filtered
+
+    found = make_room([*POLICIES, policy], cluster, refused, now=NOON)
+
+    assert {e.node: len(e.victims) for e in found.evictions} == {"a": 2, "b": 2}

@@ -38,6 +38,7 @@ PATHS = {
     "ReplicationController": f"{_CORE}/namespaces/{{}}/replicationcontrollers",
     "ReplicaSet": f"{_APPS}/namespaces/{{}}/replicasets",
     "StatefulSet": f"{_APPS}/namespaces/{{}}/statefulsets",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "DeviceClass": f"{_DEVICES}/deviceclasses",
     "ResourceSlice": f"{_DEVICES}/resourceslices",
     "ResourceClaim": f"{_DEVICES}/namespaces/{{}}/resourceclaims",
@@ -46,7 +47,7 @@ PATHS = {
 }
 """Where each kind is, in the order in which they can be made."""
 _LASTING = ("Namespace", "RuntimeClass", "PriorityClass")
-_WITH_STATUS = ("PersistentVolume", "PersistentVolumeClaim", "ResourceClaim", "Pod")
+_WITH_STATUS = ("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "ResourceClaim", "Pod")
 _WORKERS = 6
 
 _Decoder = msgspec.json.Decoder[Any]

@@ -18,7 +18,7 @@ from bayplan.recording.appended import AppendedFile
 from bayplan.recording.journal_file import JournalFile, JournalFileOptions
 from bayplan.recording.journal_why import why_from_file
 from bayplan.recording.lines import RecordingError
-from bayplan.testing import make_cluster, make_pod
+from bayplan.testing import make_pod
 from bayplan.wire.scale import to_wire
 from tests.controlplane.waiting import wait_until
 from tests.web.decided import cluster_of, filtered, scored, written
@@ -241,18 +241,16 @@ def test_what_cannot_be_told_is_counted_and_the_next_one_is_written(
 
 
 def test_where_a_pod_was_seen_is_written_down_once(tmp_path: Path) -> None:
-    elsewhere = make_pod("web-1", namespace="shop", cpu=2, node="node-0001")
-    here = make_pod("web-1", namespace="shop", cpu=2, node="node-0007", uid=WEB.uid)
     with writing(tmp_path / "j") as (journal, counted):
         file: JournalFile = journal.on_entry[0].__self__  # type: ignore[attr-defined]
         decide(journal)
         wait_until(lambda: len(counted) == 2, 5, what="both are written")
-        assert file.awaits
+        assert [who.uid for who in file.awaited] == [WEB.uid]
         # Not bound yet, and another pod of the name is.
-        file.look(make_cluster([], [elsewhere, WEB]))
-        file.look(make_cluster([], [elsewhere, here]))
-        wait_until(lambda: not file.awaits, 5, what="it was seen")
-        file.look(make_cluster([], [elsewhere, here]))
+        file.look({"another": "node-0001"})
+        file.look({"another": "node-0001", WEB.uid: "node-0007"})
+        wait_until(lambda: not file.awaited, 5, what="it was seen")
+        file.look({WEB.uid: "node-0007"})
 
     assert [line["node"] for line in lines(tmp_path / "j") if line["line"] == "placed"] == ["node-0007"]
     assert on_disk(tmp_path / "j").chosen == "node-0007"
@@ -265,7 +263,7 @@ def test_a_pod_that_we_bound_is_not_looked_for(tmp_path: Path) -> None:
         decide(journal)
         journal.note("bind", POD, generation=1, node="node-0007")
         wait_until(lambda: len(counted) == 3, 5, what="all are written")
-        wait_until(lambda: not file.awaits, 5, what="nothing is to be looked for")
+        wait_until(lambda: not file.awaited, 5, what="nothing is to be looked for")
 
 
 def test_a_server_without_a_cluster_does_not_know_what_was_never_offered(tmp_path: Path) -> None:
@@ -323,3 +321,25 @@ def test_a_folder_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path
 
     with pytest.raises(RecordingError, match=r"journal .*file/j: "), writing(tmp_path / "file" / "j"):
         pass
+
+
+def test_a_file_that_cannot_be_put_aside_does_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    (tmp_path / "j.1").mkdir()
+    (tmp_path / "j.1" / "in the way").touch()
+    with writing(path, max_bytes=2_000, keep=1) as (journal, counted):
+        for _ in range(30):
+            journal.note("bind", POD, generation=1, node="node-0007")
+        wait_until(lambda: len(counted) == 30, 5, what="all were looked at")
+
+    assert path.stat().st_size < 4_000
+    assert counted.count("written") == sum(line["line"] == "decision" for line in lines(path))
+    assert counted[-1] == "dropped"
+
+
+def test_a_gap_in_the_numbers_hides_nothing(tmp_path: Path) -> None:
+    with writing(tmp_path / "j") as (journal, _):
+        decide(journal)
+    (tmp_path / "j").rename(tmp_path / "j.3")
+
+    assert on_disk(tmp_path / "j").chosen == on_disk(tmp_path / "j.3").chosen

@@ -1,5 +1,6 @@
 """Values by node become columns, all at once where they are plain, with the same outcome as one by one."""
 
+import tracemalloc
 from math import inf, isfinite, nan
 from typing import Any
 
@@ -91,3 +92,19 @@ def test_a_latch_is_on_for_the_names_that_it_is_on_for(on: set[str], names: list
 
     assert isinstance(found, np.ndarray)
     assert found.tolist() == [name in on for name in names]
+
+
+def test_one_long_text_does_not_make_all_of_them_long() -> None:
+    values: list[Any] = [1.5] * 2_000 + ["x" * 10_000, "7", 10**400, float("inf")]
+    tracemalloc.start()
+    found = bynode.floats(values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert found[:2_000].tolist() == [1.5] * 2_000
+    assert [str(number) for number in found[2_000:].tolist()] == ["nan", "7.0", "nan", "nan", "nan"]
+    assert peak < 1_000_000
+
+
+def test_a_whole_number_that_no_float_can_hold_is_none() -> None:
+    assert str(bynode.floats([1, 10**400]).tolist()) == "[1.0, nan, nan]"

@@ -19,7 +19,7 @@ from bayplan.snapshot.conditions import (
 )
 from bayplan.snapshot.domains import By, Together, domain
 from bayplan.snapshot.table import PodsUnknown
-from bayplan.snapshot.tally import Tally
+from bayplan.snapshot.tally import PodKinds, Tally
 from bayplan.testing import make_cluster, make_node, make_pod
 
 RACK, APP = Label("rack"), PodLabel("app")
@@ -332,3 +332,39 @@ def test_a_huge_pod_that_is_gone_leaves_what_the_others_ask_for() -> None:
     victim = GREEDY.pods_on("two")[0]
 
     assert GREEDY.without({victim.uid}).nodes.sum("x/y").tolist() == [5, INT64_MAX - 3, 7]
+
+
+def test_a_kind_is_there_before_its_number_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupting(dict[object, int]):
+        """Ends the thread at the moment when the number is written down, once."""
+
+        armed = True
+
+        def __setitem__(self, key: object, number: int) -> None:
+            if self.armed:
+                self.armed = False
+                raise KeyboardInterrupt
+            super().__setitem__(key, number)
+
+    kinds = PodKinds()
+    monkeypatch.setattr(kinds, "_numbers", Interrupting())
+    one, two = make_pod(labels={"app": "one"}), make_pod(labels={"app": "two"})
+    with pytest.raises(KeyboardInterrupt):
+        kinds.number(one)
+
+    numbers = kinds.number(two), kinds.number(one)
+
+    assert len(set(numbers)) == 2
+    assert [kinds.label("app", len(kinds))[number] for number in numbers] == ["two", "one"]
+    assert [kinds.only(np.array(numbers)).label("app", 2)[row] for row in (0, 1)] == ["two", "one"]
+
+
+def test_labels_that_anybody_may_ask_about_are_not_kept_for_ever() -> None:
+    kinds = PodKinds()
+    kinds.number(make_pod(labels={"app": "one"}))
+
+    for number in range(2_000):
+        kinds.label(f"key-{number}", 1)
+
+    assert len(kinds._columns) <= 500
+    assert kinds.label("app", 1)[0] == "one"

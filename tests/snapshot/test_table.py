@@ -1,15 +1,19 @@
 """A table of nodes: columns by name or declaration, and choices of rows that agree with them."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from bayplan.kube.pod import Pod
 from bayplan.snapshot import lastread
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.columns import Label
+from bayplan.snapshot.columns import Label, PodColumn
 from bayplan.snapshot.sources import Reading, Readings, Source
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.table import NodeTable, PodsUnknown, UnknownColumn
@@ -231,3 +235,34 @@ def test_what_is_read_now_and_then_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
         if number % 10 == 0:
             for column in EVERYTHING:
                 table[column]
+
+
+@dataclass(frozen=True)
+class Picky(PodColumn):
+    """A column that cannot be read from every pod."""
+
+    @property
+    def title(self) -> str:
+        return "Picky"
+
+    @property
+    def meaning(self) -> str:
+        return "the rank of each pod"
+
+    def read_pods(self, pods: Sequence[Iterable[Pod]]) -> NDArray[Any]:
+        return np.array([sum(int(pod.labels["rank"]) for pod in there) for there in pods])
+
+
+def test_a_column_that_fails_for_one_pod_fails_for_who_reads_it_and_not_for_the_view() -> None:
+    cache = Cache()
+    cache.put_node(make_node("node").object)
+    cache.put_pod(make_pod("good", labels={"rank": "2"}, node="node"))
+    assert cache.snapshot().nodes[Picky()].tolist() == [2]
+
+    cache.put_pod(make_pod("odd", node="node"))
+
+    assert len(cache.snapshot().nodes) == 1
+    with pytest.raises(KeyError):
+        cache.snapshot().nodes[Picky()]
+    cache.drop_pod("default/odd")
+    assert cache.snapshot().nodes[Picky()].tolist() == [2]

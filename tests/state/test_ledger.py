@@ -464,3 +464,29 @@ async def test_after_somebody_else_may_have_bound_the_policies_are_asked_again(
 
     assert api.posts == posts
     assert cache.assumed_count == (0 if taken else 1)
+
+
+async def test_what_is_assumed_already_is_bound_without_a_last_word() -> None:
+    pod = make_pod("p")
+    cache, api = make_cache(pod, make_pod("other", node="a")), Api()
+    cache.assume(pod, "a")
+
+    await make_ledger(api, cache).bind_assumed(pod, "a")
+
+    assert api.bound == {pod.uid: "a"}
+    assert counts(cache) == [2, 0]
+
+
+async def test_whoever_waits_until_a_bind_is_settled_finds_it_so() -> None:
+    pod = make_pod("p")
+    cache = make_cache(pod)
+    ledger = make_ledger(Api(ConnectError("lost"), ConnectError("lost")), cache)
+    cache.assume(pod, "a")
+
+    with pytest.raises(BindRefused):
+        await ledger.bind_assumed(pod, "a")
+    assert ledger.unsettled_count == 1
+    await ledger.settled(pod.uid)
+
+    assert ledger.unsettled_count == 0
+    await ledger.settled("somebody else")

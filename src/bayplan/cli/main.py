@@ -9,13 +9,26 @@ import click
 
 from bayplan import __version__
 
-_COMMANDS = ("demo", "init", "check", "serve", "why", "columns", "state", "replay", "compare", "export-test")
+_COMMANDS = (
+    "demo",
+    "init",
+    "check",
+    "serve",
+    "schedule",
+    "why",
+    "columns",
+    "state",
+    "replay",
+    "compare",
+    "export-test",
+)
 _EPILOG = """\b
 Start here:
   bayplan demo                        see it work, no cluster needed
   bayplan init my-policy              write a first policy, its test, its configuration
   bayplan check --config FILE         find mistakes before kube-scheduler does
   bayplan serve policy.py --kubeconfig ~/.kube/config
+  bayplan schedule policy.py --kubeconfig ~/.kube/config
   bayplan why pod/NAME                read why a pod is where it is, or is nowhere
 """
 
@@ -45,8 +58,8 @@ class _Commands(click.Group):
 def commands() -> None:
     """Kubernetes scheduling policy, in Python.
 
-    Write a policy in ten lines, serve it to kube-scheduler as an extender, and read why each node
-    was refused.
+    Write a policy in ten lines, serve it to kube-scheduler as an extender or run a scheduler of your own,
+    and read why each node was refused.
     """
 
 

@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +25,23 @@ _CLUSTER = [
     ),
 ]
 
+_LOGGING = [
+    click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="How much to log.",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json", "klog"]),
+        default="text",
+        show_default=True,
+        help="For people, one JSON object a line, or as kube-scheduler writes.",
+    ),
+]
+
 
 def policy_options(function: F) -> F:
     """Policy files, or a configuration."""
@@ -33,7 +50,21 @@ def policy_options(function: F) -> F:
 
 def cluster_options(function: F) -> F:
     """Where nodes and pods come from."""
-    for option in reversed(_CLUSTER):
+    return _with(_CLUSTER, function)
+
+
+def live_cluster_options(function: F) -> F:
+    """Which API server nodes and pods come from, where a file would not do."""
+    return _with(_CLUSTER[:-1], function)
+
+
+def logging_options(function: F) -> F:
+    """How much is logged, and in which form."""
+    return _with(_LOGGING, function)
+
+
+def _with(options: Sequence[Callable[[F], F]], function: F) -> F:
+    for option in reversed(options):
         function = option(function)
     return function
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayplan.cli.options import cluster_options, policy_options
+from bayplan.cli.options import cluster_options, logging_options, policy_options
 
 if TYPE_CHECKING:
     from bayplan.ops.logs import LogFormat
@@ -73,20 +73,7 @@ Examples:
     metavar="FILE",
     help="Let in only callers with a certificate of this CA.",
 )
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="How much to log.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json", "klog"]),
-    default="text",
-    show_default=True,
-    help="For people, one JSON object a line, or as kube-scheduler writes.",
-)
+@logging_options
 def command(policies: tuple[str, ...], log_level: str, log_format: "LogFormat", **flags: Any) -> None:
     """Serve policies to kube-scheduler as a scheduler extender.
 

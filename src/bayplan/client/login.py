@@ -128,8 +128,11 @@ class ExecLogin:
             if known is not None:
                 flight.set_result(known)
             else:
+                thread = threading.Thread(target=self._fly, args=(flight,), name="bayplan-login", daemon=True)
+                # Where no thread can be had, this one fails and the next one tries. It ends under the lock
+                # that we hold, so it cannot be over before it is noted.
+                thread.start()
                 self._flight = flight
-                threading.Thread(target=self._fly, args=(flight,), name="bayplan-login", daemon=True).start()
             return flight
 
     def forget(self, refused: Access) -> None:

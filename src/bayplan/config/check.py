@@ -7,6 +7,7 @@ from bayplan.authoring.registry import Policy
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.rehearse import rehearse
+from bayplan.policies.default_profile import ABOUT_OTHER_OBJECTS, DEFAULT_PROFILE
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
         raise ConfigError(
             f"{where}no policies: name a file, such as policy.py, or `policies:` in a --config file"
         )
+    if loaded.config.cluster.source != "snapshot":
+        _refuse_blind(loaded.policies, where)
     pods_known = loaded.config.cluster.source != "request"
     problems = rehearse(loaded.policies, pods_known=pods_known)
     if not pods_known:
@@ -39,3 +42,14 @@ def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
         if hopeless:
             raise ConfigError("\n".join(sorted(hopeless)))
     return problems
+
+
+def _refuse_blind(policies: Sequence[Policy], where: str) -> None:
+    """An extender watches nodes and pods: a policy about volumes would refuse every pod that has one."""
+    modules = {DEFAULT_PROFILE[name]: name for name in ABOUT_OTHER_OBJECTS}
+    found = {modules[home] for p in policies for h in p.hooks if (home := h.function.__module__) in modules}
+    if found:
+        raise ConfigError(
+            f"{where}{', '.join(sorted(found))}: these look at volumes or images, which an extender does not"
+            " watch, and kube-scheduler has judged them before it asks; take them out"
+        )

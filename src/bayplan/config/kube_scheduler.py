@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from bayplan.config.load import ConfigError, convert
 from bayplan.kube.yaml import Document, YamlError, read_documents
@@ -34,21 +34,21 @@ class PluginSet(Struct, frozen=True, forbid_unknown_fields=True):
 class Plugins(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The points of the scheduling framework."""
 
-    multi_point: PluginSet = PluginSet()
-    pre_enqueue: PluginSet = PluginSet()
-    queue_sort: PluginSet = PluginSet()
-    pre_filter: PluginSet = PluginSet()
-    filter: PluginSet = PluginSet()
-    post_filter: PluginSet = PluginSet()
-    pre_score: PluginSet = PluginSet()
-    score: PluginSet = PluginSet()
-    reserve: PluginSet = PluginSet()
-    permit: PluginSet = PluginSet()
-    pre_bind: PluginSet = PluginSet()
-    bind: PluginSet = PluginSet()
-    post_bind: PluginSet = PluginSet()
-    placement_generate: PluginSet = PluginSet()
-    placement_score: PluginSet = PluginSet()
+    multi_point: PluginSet | None = None
+    pre_enqueue: PluginSet | None = None
+    queue_sort: PluginSet | None = None
+    pre_filter: PluginSet | None = None
+    filter: PluginSet | None = None
+    post_filter: PluginSet | None = None
+    pre_score: PluginSet | None = None
+    score: PluginSet | None = None
+    reserve: PluginSet | None = None
+    permit: PluginSet | None = None
+    pre_bind: PluginSet | None = None
+    bind: PluginSet | None = None
+    post_bind: PluginSet | None = None
+    placement_generate: PluginSet | None = None
+    placement_score: PluginSet | None = None
 
 
 class PluginConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +63,7 @@ class KubeSchedulerProfile(Struct, frozen=True, rename="camel", forbid_unknown_f
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: int | None = None
-    plugins: Plugins = Plugins()
+    plugins: Plugins | None = None
     plugin_config: tuple[PluginConfig, ...] | None = None
 
 
@@ -72,7 +72,7 @@ class KubeSchedulerConfiguration(Struct, frozen=True, rename="camel"):
 
     api_version: Literal["kubescheduler.config.k8s.io/v1"]
     kind: Literal["KubeSchedulerConfiguration"]
-    profiles: tuple[KubeSchedulerProfile, ...] = field(default=())
+    profiles: tuple[KubeSchedulerProfile, ...] | None = None
     percentage_of_nodes_to_score: int | None = None
 
 
@@ -117,8 +117,9 @@ def enabled(plugins: Plugins, defaults: Mapping[str, int]) -> Enabled:
     )
 
 
-def _merged(defaults: list[Plugin], own: PluginSet) -> list[Plugin]:
+def _merged(defaults: list[Plugin], given: PluginSet | None) -> list[Plugin]:
     """The defaults in their places without those that the profile disables, and its own in or after them."""
+    own = given or PluginSet()
     disabled = _names(own.disabled)
     mine = {plugin.name: plugin for plugin in own.enabled or ()}
     kept = [] if EVERYTHING in disabled else [plugin for plugin in defaults if plugin.name not in disabled]
@@ -128,8 +129,9 @@ def _merged(defaults: list[Plugin], own: PluginSet) -> list[Plugin]:
     ]
 
 
-def _at_point(own: PluginSet, everywhere: list[Plugin]) -> list[Plugin]:
+def _at_point(given: PluginSet | None, everywhere: list[Plugin]) -> list[Plugin]:
     """What a point names and is enabled everywhere comes first, then the rest of that, then what is new."""
+    own = given or PluginSet()
     mine = list(own.enabled or ())
     disabled = _names(own.disabled)
     if EVERYTHING in disabled:

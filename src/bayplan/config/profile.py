@@ -16,6 +16,7 @@ from bayplan.authoring.load import load
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.config.kube_scheduler import (
     KubeSchedulerProfile,
+    Plugins,
     enabled,
     read_kube_scheduler_config,
 )
@@ -83,7 +84,7 @@ def _profile(
     alone = len(document.data.get("profiles") or ()) == 1
     name = given.scheduler_name or (DEFAULT_SCHEDULER if alone else "")
     weights = {known: WEIGHTS.get(known, 1) for known in (*DEFAULT_PROFILE, *ELSEWHERE)}
-    on = enabled(given.plugins, weights)
+    on = enabled(given.plugins or Plugins(), weights)
     places = {one.name: (*at, "pluginConfig", n) for n, one in enumerate(given.plugin_config or ())}
     args = {one.name: one.args or {} for one in given.plugin_config or ()}
     policies, left_out = [], []

@@ -164,6 +164,49 @@ class ExtenderSection(Section, frozen=True, kw_only=True):
     limits: LimitsSection = LimitsSection()
 
 
+class SchedulerProfileEntry(Section, frozen=True, kw_only=True):
+    """Pods of one ``schedulerName``, and what they are judged by beside ``policies``."""
+
+    scheduler_name: Annotated[str, Meta(min_length=1, max_length=253)]
+    """The ``spec.schedulerName`` of the pods that are ours."""
+    kube_scheduler_config: str = ""
+    """A KubeSchedulerConfiguration with the profile to follow; the default one where it is left out."""
+
+
+class LeaderElectionSection(Section, frozen=True, kw_only=True):
+    """Of several schedulers the holder of a Lease schedules; the others follow the cluster and wait."""
+
+    leader_elect: bool = True
+    resource_name: str = ""
+    """The Lease; the first ``schedulerName`` where it is left out."""
+    resource_namespace: str = ""
+    """Its namespace; our own in a cluster, that of the kubeconfig's context elsewhere."""
+    lease_duration: Duration = Duration("15s")
+    """How long a holder that vanished is waited for."""
+
+
+class SchedulerSection(Section, frozen=True, kw_only=True):
+    """The second scheduler, ``bayplan schedule``."""
+
+    profiles: tuple[SchedulerProfileEntry, ...] = ()
+    """Whose pods are ours; those of ``bayplan-scheduler`` where it is left out."""
+    ops_listen: str = "127.0.0.1:8891"
+    """Health and metrics."""
+    leader_election: LeaderElectionSection = LeaderElectionSection()
+    parallel_binds: Count = 100
+    """How many binds are under way at once."""
+    bind_timeout: Duration = Duration("5s")
+    """How long one bind may take before its outcome counts as unknown."""
+    policy_timeout: Duration = Duration("1s")
+    """How long one hook may run before its ``failurePolicy`` answers for it."""
+    attempt_timeout: Duration = Duration("30s")
+    """How long the judgement of one pod may take, the search for victims included."""
+    pod_initial_backoff: Duration = Duration("1s")
+    """The pause of a pod after its first attempt; it doubles with each."""
+    pod_max_backoff: Duration = Duration("10s")
+    """The longest pause."""
+
+
 class AccessSection(Section, frozen=True, kw_only=True):
     """How an address is asked. Redirects are not followed."""
 
@@ -312,6 +355,7 @@ class BayplanConfiguration(Section, frozen=True, kw_only=True):
     policies: tuple[PolicyEntry, ...] = ()
     cluster: ClusterSection = ClusterSection()
     extender: ExtenderSection = ExtenderSection()
+    scheduler: SchedulerSection = SchedulerSection()
     page: PageSection = PageSection()
     journal: JournalSection = JournalSection()
     record: RecordSection = RecordSection()

@@ -101,6 +101,8 @@ class Decision:
 
     def groups(self) -> Iterator[tuple[Outcome, Reason, Rows]]:
         """The refused rows, grouped by who refused them and why: few groups, however many nodes."""
+        if not self.refused_by.size or self.refused_by.max() == NOBODY:
+            return
         for number, outcome in enumerate(self.outcomes):
             mine = self.refused_by == number
             if outcome.verdict is not None and mine.any():

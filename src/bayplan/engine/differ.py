@@ -96,8 +96,8 @@ def scored_differently(live: Decision, candidate: Decision, *, to_wire: ToWire) 
     scores = [[0] * len(names) if d.total is None else to_wire(d.total) for d in (live, candidate)]
     best, would_be_best = (best_rows(each) for each in scores)
     result: Result = "same" if best == would_be_best else "other_node"
-    rows = [row for row in best if row not in set(would_be_best)][:_SHOWN]
-    rows += [row for row in would_be_best if row not in set(best)][:_SHOWN]
+    rows = sorted(set(best) - set(would_be_best))[:_SHOWN]
+    rows += sorted(set(would_be_best) - set(best))[:_SHOWN]
     return Difference(
         result,
         _best(names, best),

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,9 +22,11 @@ from bayplan.recording.backlog import Backlog
 from bayplan.recording.journal_lines import JOURNAL_FORMAT, JournalHeader, NodeNames, Placed, PlacedPod
 from bayplan.recording.journal_telling import line_of
 from bayplan.recording.lines import Dropped, Line, RecordingError, moment
-from bayplan.snapshot.cluster import Snapshot
 
 log = logging.getLogger(__name__)
+
+Nodes = Mapping[str, str]
+"""The node, by UID, of pods that have one."""
 
 _WAITING = 1000
 _WAITING_BYTES = 64 * 1024 * 1024
@@ -80,7 +82,7 @@ class JournalFile:
             self._begin()
         except OSError as error:
             raise RecordingError(f"journal {options.path}: {error.strerror or error}") from error
-        self._backlog: Backlog[Entry | Snapshot] = Backlog(
+        self._backlog: Backlog[Entry | Nodes] = Backlog(
             self._take,
             name="bayplan-journal",
             most=_WAITING,
@@ -101,29 +103,30 @@ class JournalFile:
             self._drop("the disk is slower than the decisions")
 
     @property
-    def awaits(self) -> bool:
-        """Whether it is worth a look where pods went."""
-        return bool(self._awaited)
+    def awaited(self) -> list[PodRef]:
+        """The pods of which it is worth to look where they went."""
+        return [who for _, who in list(self._awaited.values())]
 
-    def look(self, cluster: Snapshot) -> None:
-        """Have it written which pods are on a node by now; where there is no room, the next look will do."""
-        self._backlog.offer(cluster)
+    def look(self, nodes: Nodes) -> None:
+        """Have it written where awaited pods are by now; where there is no room, the next look will do."""
+        self._backlog.offer(nodes)
 
     def close(self) -> None:
         """Write what is left, and close the file."""
         self._backlog.close(_CLOSE_SECONDS)
 
-    def _take(self, what: Entry | Snapshot) -> None:
+    def _take(self, what: Entry | Nodes) -> None:
         try:
+            # Before it is written to: one that cannot be put aside must not grow.
+            if self._file.full:
+                self._file.put_aside()
             if self._file.open():
                 self._begin()
             self._say_dropped()
-            if isinstance(what, Snapshot):
-                self._tell_placed(what)
-            else:
+            if isinstance(what, Entry):
                 self._write(line_of(what, nodes=self._name(what.names)))
-            if self._file.full:
-                self._file.put_aside()
+            else:
+                self._tell_placed(what)
         except OSError as error:
             self._problem = f"{self._options.path}: {error.strerror or error}"
             # A look is had again in a second.
@@ -147,14 +150,14 @@ class JournalFile:
         elif entry.verb == "bind" and not entry.error:
             self._awaited.pop(uid, None)
 
-    def _tell_placed(self, cluster: Snapshot) -> None:
-        there, now = cluster.pods_by_uid, time.monotonic()
+    def _tell_placed(self, nodes: Nodes) -> None:
+        now = time.monotonic()
         for uid, (since, who) in list(self._awaited.items()):
-            pod = there.get(uid)
-            if pod is not None and pod.node_name:
+            node = nodes.get(uid)
+            if node:
                 at = moment(datetime.now(UTC))
-                self._write(Placed(at=at, pod=PlacedPod(who.namespace, who.name, uid), node=pod.node_name))
-            if now - since > _AWAIT_SECONDS or (pod is not None and pod.node_name):
+                self._write(Placed(at=at, pod=PlacedPod(who.namespace, who.name, uid), node=node))
+            if node or now - since > _AWAIT_SECONDS:
                 del self._awaited[uid]
 
     def _begin(self) -> None:

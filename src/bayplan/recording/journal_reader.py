@@ -1,6 +1,7 @@
 """Reading a journal on disk: all its files, for the decisions about one pod, past what is damaged."""
 
 import contextlib
+import glob
 import os
 from collections import deque
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from bayplan.recording.journal_lines import JOURNAL_FORMAT, DecisionLine, Journa
 from bayplan.recording.journal_telling import entry_of
 from bayplan.recording.lines import Dropped, RecordingError
 from bayplan.recording.reader import Damage, texts
-from bayplan.recording.sink import older
 
 # As many as anybody looks back; each may be about thousands of nodes.
 _KEPT = 100
@@ -87,22 +87,25 @@ def read_journal(path: Path, key: str) -> PodJournal:
 def _files(path: Path, stack: contextlib.ExitStack) -> list[tuple[Path, BinaryIO]]:
     """The files, the oldest first. All are opened before one is read: a server may put one aside."""
     opened: dict[tuple[int, int], tuple[Path, BinaryIO]] = {}
-    number = 0
-    while (each := older(path, number) if number else path).exists() or not number:
+    # By what is there and not one after the other: a server that was killed while it renamed left a gap.
+    for each in (path, *_older(path)):
         try:
             file = stack.enter_context(each.open("rb"))
         except FileNotFoundError:
-            if number:
-                break
+            continue
         except OSError as error:
             raise RecordingError(f"{each}: {error.strerror or error}") from error
-        else:
-            about = os.fstat(file.fileno())
-            opened.setdefault((about.st_dev, about.st_ino), (each, file))
-        number += 1
+        about = os.fstat(file.fileno())
+        opened.setdefault((about.st_dev, about.st_ino), (each, file))
     if not opened:
         raise RecordingError(f"{path}: no such file; `bayplan serve --journal-file FILE` writes one")
     return list(opened.values())[::-1]
+
+
+def _older(path: Path) -> list[Path]:
+    """Files that were put aside, the youngest first."""
+    found = (each for each in path.parent.glob(f"{glob.escape(path.name)}.*") if each.suffix[1:].isdecimal())
+    return sorted(found, key=lambda each: int(each.suffix[1:]))
 
 
 class _Scan:

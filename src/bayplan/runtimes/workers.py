@@ -41,6 +41,20 @@ class _Job(Generic[T]):
         self._work = work
         self._loop = asyncio.get_running_loop()
         self.done: asyncio.Future[T] = self._loop.create_future()
+        self._ended = threading.Event()
+        self._result: T | None = None
+        self._error: Exception | None = None
+
+    def ends_within(self, seconds: float) -> bool:
+        """Whether it ends so soon; the calling thread does nothing else meanwhile."""
+        return self._ended.wait(seconds)
+
+    def outcome(self) -> T:
+        """What came of a job that has ended; nobody waits for the future then."""
+        self.done.cancel()
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]
 
     def run(self) -> None:
         try:
@@ -57,6 +71,9 @@ class _Job(Generic[T]):
             self._settle(result=result)
 
     def _settle(self, *, result: T | None = None, error: Exception | None = None) -> None:
+        self._result, self._error = result, error
+        self._ended.set()
+
         def settle() -> None:
             if self.done.done():
                 return
@@ -131,17 +148,23 @@ class Workers:
         self._overran: dict[str, tuple[float, Hook]] = {}
         self._threads = [self._start() for _ in range(size)]
 
-    async def run(self, work: Callable[[Attempt], T], *, optional: Collection[str] = ()) -> T:
+    async def run(
+        self, work: Callable[[Attempt], T], *, optional: Collection[str] = (), patience_seconds: float = 0.0
+    ) -> T:
         """Run ``work`` in a thread; policies that overrun are given up, one try after another.
 
         Those whose word changes nothing are ``optional``: where one overran, it is not waited for at every
-        request, but left out for a while.
+        request, but left out for a while. With ``patience_seconds`` the event loop stands still until the
+        work is done, for so long at the most: two threads that share one interpreter take turns, and each
+        turn costs more than a short wait.
         """
         deadline = time.monotonic() + self._request_seconds
         given_up = self._resting(optional) | self._hopeless()
         while True:
             job = _Job(work, Attempt(given_up=given_up), deadline=deadline)
             self._jobs.put(job)  # type: ignore[arg-type]
+            if patience_seconds and job.ends_within(patience_seconds):
+                return job.outcome()
             late = await self._wait(job)
             if late is None:
                 return job.done.result()

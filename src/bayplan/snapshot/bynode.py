@@ -21,6 +21,7 @@ PLAIN = ""
 """The field of a source that gives one value a node."""
 
 _PLAIN_TYPES = frozenset({float, int, bool, str, NoneType})
+_NUMBERS = frozenset({float, int, bool})
 
 
 def by_field(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
@@ -96,10 +97,13 @@ def places(there: Collection[str], keys: Strings) -> NDArray[np.intp]:
 
 def floats(values: list[Scalar]) -> NDArray[np.float64]:
     """The numbers, NaN for what is none, and one NaN more at the end."""
-    found = np.array([*values, nan])
-    if found.dtype.kind != "f":
-        # A text among them, or a whole number that is too large: one by one.
-        return np.array([*map(_number, values), nan], dtype=np.float64)
+    # Looked at before NumPy makes texts of them all, each as long as the longest.
+    plain = values if _NUMBERS.issuperset(map(type, values)) else map(_number, values)
+    try:
+        found = np.fromiter(chain(plain, (nan,)), dtype=np.float64, count=len(values) + 1)
+    except OverflowError:
+        # A whole number that is too large for a float.
+        found = np.fromiter(chain(map(_number, values), (nan,)), dtype=np.float64, count=len(values) + 1)
     found[np.isinf(found)] = nan
     return found
 

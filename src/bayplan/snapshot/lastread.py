@@ -12,6 +12,7 @@ Values = TypeVar("Values")
 
 # Tables follow one another as fast as events and requests come: these are some seconds to an hour.
 STEPS = 1_000
+MANY = 300
 
 
 class LastRead:
@@ -36,8 +37,14 @@ class LastRead:
                     self._at.pop(column, None)
 
     def of(self, columns: Mapping[Key, Values]) -> list[tuple[Key, Values]]:
-        """Those that were read lately, copied out at once: other threads may add some meanwhile."""
-        return [(column, values) for column, values in list(columns.items()) if self._lately(column)]
+        """Those that were read lately, copied out at once: other threads may add some meanwhile.
+
+        The last ones, where there are many: whoever makes a pod chooses the labels that it asks about.
+        """
+        found = [(column, values) for column, values in list(columns.items()) if self._lately(column)]
+        if len(found) <= MANY:
+            return found
+        return sorted(found, key=lambda one: self._at.get(one[0], 0), reverse=True)[:MANY]
 
     def _lately(self, column: object) -> bool:
         return self._step - self._at.get(column, -STEPS - 1) <= STEPS

@@ -4,6 +4,7 @@ A table never changes. Columns are computed on first use and kept; a choice of r
 the columns of the table it was made from, so labels are parsed once for the whole cluster.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -203,10 +204,12 @@ class NodeTable:
         static = self._static
         if changed.size or len(objects) != len(self):
             fresh = [objects[row] for row in changed.tolist()]
-            static = {
-                column: _patched(values, len(objects), changed, column.read(fresh))
-                for column, values in last_read.of(self._static)
-            }
+            static = {}
+            for static_column, known in last_read.of(self._static):
+                # One that cannot be read is read again by whoever asks: his is the failure, not the view's.
+                with contextlib.suppress(Exception):
+                    again = static_column.read(fresh)
+                    static[static_column] = _patched(known, len(objects), changed, again)
         table = NodeTable(objects, load, static=static, last_read=last_read)
         table._readings = self._readings
         table._names = self._names_after(objects, changed)
@@ -227,7 +230,9 @@ class NodeTable:
                 table._units[units] = _patched_array(free, len(objects), loaded, again)
         for column, old_values in last_read.of(self._of_load):
             there = [load.pods[row] for row in loaded.tolist()]
-            table._of_load[column] = _patched_array(old_values, len(objects), loaded, column.read_pods(there))
+            with contextlib.suppress(Exception):
+                read = column.read_pods(there)
+                table._of_load[column] = _patched_array(old_values, len(objects), loaded, read)
         return table
 
     def _names_after(self, objects: list[NodeObject], changed: NDArray[np.intp]) -> Sequence[str] | None:

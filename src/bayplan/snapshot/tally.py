@@ -23,6 +23,7 @@ Bools = NDArray[np.bool_]
 
 # Changes since the last fold are looked at one by one in each question; folding costs some 15 ms.
 _FOLD = 4096
+_COLUMNS_KEPT = 500
 
 
 @dataclass(frozen=True)
@@ -82,28 +83,31 @@ class PodKinds:
         known = self._numbers.get(key)
         if known is not None:
             return known
+        kind = PodKind(
+            pod.namespace,
+            labels,
+            key[2],
+            requests,
+            pod.affinity,
+            pod.host_ports,
+            pod.terminating,
+            pod.affinity_text,
+        )
         with self._lock:
-            number = self._numbers.setdefault(key, len(self._kinds))
-            if number == len(self._kinds):
-                self._kinds.append(
-                    PodKind(
-                        pod.namespace,
-                        labels,
-                        key[2],
-                        requests,
-                        pod.affinity,
-                        pod.host_ports,
-                        pod.terminating,
-                        pod.affinity_text,
-                    )
-                )
+            number = self._numbers.get(key)
+            if number is None:
+                # The number last: whoever finds one, without the lock or after a deadline that fell in
+                # between, finds the kind too.
+                number = len(self._kinds)
+                self._kinds.append(kind)
+                self._numbers[key] = number
         return number
 
     def only(self, numbers: NDArray[np.int64]) -> "PodKinds":
         """Others, in which these kinds, in this order, are the first ones and all."""
         fewer = PodKinds()
         with self._lock:
-            keys = list(self._numbers)
+            keys = {number: key for key, number in self._numbers.items()}
         for number in numbers.tolist():
             fewer._numbers[keys[number]] = len(fewer._kinds)
             fewer._kinds.append(self._kinds[number])
@@ -160,6 +164,9 @@ class PodKinds:
     def _texts(self, name: str, count: int, read: "KindText") -> Strings:
         known = self._columns.get(name)
         if known is None:
+            if len(self._columns) >= _COLUMNS_KEPT:
+                # Whoever makes a pod chooses the labels that it asks about. Anew: what is used comes back.
+                self._columns = {}
             known = Strings.intern([read(kind) for kind in self._kinds[:count]])
             self._columns[name] = known
         elif len(known) < count:

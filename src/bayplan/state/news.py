@@ -46,5 +46,6 @@ def of_node(before: NodeObject | None, now: NodeObject | None) -> frozenset[str]
         and before.unschedulable == now.unschedulable
         and before.ready == now.ready
         and before.allocatable == now.allocatable
+        and before.declared_features == now.declared_features
     )
     return NOTHING if same else NODES

@@ -133,19 +133,12 @@ class LiveView:
         self._cache = Cache()
         self._news = asyncio.Event()
         self._follower = follower
-        nodes = _NodeStore(self._cache, self._tell, self._node_dropped, follower)
-        self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, nodes)
+        self._node_store = _NodeStore(self._cache, self._tell, self._node_dropped, follower)
+        self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, self._node_store)
         # What we bound before a restart must be in the first list: a server that lags would hide it.
-        pods = _PodStore(self._cache, self._tell, self._listed_pods, follower)
-        self._pods = Informer(client, PODS, pods, consistent=True)
-        self._objects = {
-            kind: Informer(
-                client,
-                object_resource(kind),
-                KindStore(self._cache.objects, kind, partial(self._object, kind)),
-            )
-            for kind in objects
-        }
+        self._pod_store = _PodStore(self._cache, self._tell, self._listed_pods, follower)
+        self._pods = Informer(client, PODS, self._pod_store, consistent=True)
+        self._objects = {kind: Informer(client, object_resource(kind), self._store(kind)) for kind in objects}
         self._looked_for: dict[str, float] = {}
         self._dropped: dict[str, float] = {}
         self._looking: set[asyncio.Task[None]] = set()
@@ -269,7 +262,7 @@ class LiveView:
         if self._dropped.get(name, 0.0) >= start:
             # Deleted while it was being read: it must not come back.
             return False
-        self._cache.put_node(found)
+        self._node_store.put(found)
         return True
 
     async def _look_for(self, key: str) -> None:
@@ -277,19 +270,23 @@ class LiveView:
         namespace, _, name = key.partition("/")
         pause, longest = _LOOK_AGAIN_SECONDS
         while key in self._cache.doubtful:
+            meant = self._cache.pod(key)
             try:
                 pod = await self._client.pod(namespace, name)
             except ApiError as error:
                 if error.status == 404:
+                    # Unless the watch has told of another one of that name meanwhile.
+                    if key in self._cache.doubtful and meant is not None and self._cache.pod(key) is meant:
+                        self._pod_store.drop(meant)
                     self._cache.doubtful.discard(key)
-                    self._cache.drop_pod(key)
                     return
                 log.warning("%s", error)
             except ConnectError as error:
                 log.warning("%s", error)
             else:
-                self._cache.doubtful.discard(key)
-                self._cache.put_pod(pod)
+                if key in self._cache.doubtful:
+                    self._cache.doubtful.discard(key)
+                    self._pod_store.put(pod)
                 return
             await asyncio.sleep(pause)
             pause = min(longest, pause * 2)

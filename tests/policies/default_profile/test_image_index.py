@@ -1,6 +1,7 @@
 """Which nodes have an image, while nodes come, change and go."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,3 +52,28 @@ def test_whatever_changes_it_is_as_if_it_were_made_anew(seed: int) -> None:
         assert [found(index, image, now) for image in IMAGES] == [
             found(ImageIndex(), image, now) for image in IMAGES
         ]
+
+
+class Interrupting(dict[str, int]):
+    """A list that ends the thread of whoever goes through it for the first time."""
+
+    armed = True
+
+    def items(self) -> Any:
+        if self.armed:
+            self.armed = False
+            raise KeyboardInterrupt
+        return super().items()
+
+
+def test_a_deadline_in_the_middle_is_made_good_by_the_next_call() -> None:
+    index = ImageIndex()
+    found(index, "a", lists({"a": 1}, {"b": 2}, {"c": 3}))
+    now = lists({"b": 1}, Interrupting({"a": 2}), {"d": 3}, {"a": 4})
+
+    with pytest.raises(KeyboardInterrupt):
+        index.copies("a", now)
+
+    assert [found(index, image, now) for image in IMAGES] == [
+        found(ImageIndex(), image, now) for image in IMAGES
+    ]

@@ -1,6 +1,7 @@
 """A pod whose bind may yet land is offered that node alone, and is not in its own way there."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -14,8 +15,10 @@ from bayplan.kube.pod import Pod
 from bayplan.ops.metrics import Metrics
 from bayplan.policies.shared_resource import SharedResource
 from bayplan.recording.clusters import ClusterReader, ClusterWriter
+from bayplan.runtimes.extender.rejudge import Call, judge_again
 from bayplan.runtimes.extender.verbs import Answer, Verbs
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.sources import NO_READINGS
 from bayplan.snapshot.units import ALLOCATION
 from bayplan.state.cache import Cache
 from bayplan.testing import make_node, make_pod
@@ -153,3 +156,15 @@ def test_a_recording_tells_it(cache: Cache) -> None:
     for line in writer.lines(cache.snapshot()):
         reader.apply(line)
     assert ask("filter", MINE, reader.snapshot())["NodeNames"] == NAMES
+
+
+def test_a_candidate_of_the_same_policies_agrees_about_it(cache: Cache) -> None:
+    cluster, now = cache.snapshot(), datetime(2026, 11, 15, tzinfo=UTC)
+    request = msgspec.json.encode({"Pod": MINE, "Nodes": None, "NodeNames": NAMES})
+    said = verbs().filter(request, cluster, Attempt())
+    call = Call("filter", request, said, cluster, NO_READINGS, now)
+    assert said.judged is not None
+
+    difference, _ = judge_again([slices()], call, said.judged.question, NO_READINGS, Attempt())
+
+    assert difference.result == "same"

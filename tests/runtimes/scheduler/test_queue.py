@@ -241,3 +241,17 @@ class Chaos(RuleBasedStateMachine):
 
 Chaos.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestChaos = Chaos.TestCase
+
+
+def test_a_pod_whose_bind_is_under_way_keeps_no_news() -> None:
+    waiting = queue()
+    waiting.put(make_pod("a"))
+    judged = taken(waiting)
+    waiting.tell(PODS)
+
+    waiting.placed(judged)
+
+    assert waiting.count("placed") == 1
+    assert not waiting._news
+    waiting.failed(judged)
+    assert waiting.count("backoff") == 1

@@ -122,11 +122,12 @@ class _NodeSide:
         last = self._last
         # The same object as long as no node has become another one to the expression.
         if last.texts is not texts:
-            self._learn(texts)
-            self._last = last = _Column(texts, [self._known[text] for text in texts])
+            known = self._learn(texts)
+            self._last = last = _Column(texts, [known[text] for text in texts])
         return last
 
-    def _learn(self, texts: Texts) -> None:
+    def _learn(self, texts: Texts) -> dict[str, Value]:
+        # The same one to the end: another thread may let go of what is not used any more.
         known = self._known
         for text in texts:
             # One by one: a deadline may end this, and the next call goes on from here.
@@ -134,6 +135,7 @@ class _NodeSide:
                 known[text] = _run(self._program, {"node": msgspec.json.decode(text)})
         if len(known) > 2 * len(texts) + _SPARE:
             self._known = {text: known[text] for text in texts}
+        return known
 
 
 def _run(program: "cel.Expression", data: dict[str, Any]) -> Value:

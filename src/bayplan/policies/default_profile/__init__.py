@@ -42,3 +42,11 @@ ELSEWHERE = (
     "PodGroupPodsCount",
 )
 """Plugins that do not judge nodes for a pod: they order, evict and bind, or their feature is off."""
+ABOUT_OTHER_OBJECTS = (
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "ImageLocality",
+)
+"""Policies that say nothing true without claims, volumes or images: an extender watches none of them."""

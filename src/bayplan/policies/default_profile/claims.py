@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from bayplan import NodeTable, Pod, Reason, Verdict
 from bayplan.blocks import Objects, PersistentVolume, PersistentVolumeClaim, PodColumn, Volume
 
+CLAIM_CHANGES = frozenset({"PersistentVolumeClaim", "PersistentVolume", "StorageClass"})
+"""What can make a claim usable that is not."""
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -54,7 +56,7 @@ def claim_not_found(name: str) -> str:
 
 def refuse_pod(nodes: NodeTable, text: str) -> Verdict:
     """No node will do, since something is wrong with the pod itself."""
-    return Reason(text, of_pod=True).where(np.ones(len(nodes), dtype=np.bool_))
+    return Reason(text, of_pod=True, helped_by=CLAIM_CHANGES).where(np.ones(len(nodes), dtype=np.bool_))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ reason an extended resource that a DeviceClass offers is only found where a node
 import bayplan
 from bayplan import NodeTable, Pod, Reason
 
-CLAIMS = Reason("Bayplan does not judge resource claims (DRA)", of_pod=True)
+CLAIMS = Reason("Bayplan does not judge resource claims (DRA)", of_pod=True, helped_by=frozenset({"pod"}))
 
 
 @bayplan.policy

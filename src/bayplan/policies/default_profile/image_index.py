@@ -42,20 +42,24 @@ class ImageIndex:
             return Copies(rows, there[int(rows[0])] if rows.size else 0)
 
     def _follow(self, lists: NDArray[np.object_]) -> None:
+        """Row by row: a deadline may end this anywhere, and the next call goes on from there."""
         if lists is self._lists:
             return
         now: Sequence[Images] = lists.tolist()
-        common = min(len(now), len(self._known))
-        for row in range(common, len(self._known)):
-            self._take_away(row, self._known[row])
-        for row in [row for row in range(common) if now[row] is not self._known[row]]:
+        known = self._known
+        while len(known) > len(now):
+            self._take_away(len(known) - 1, known[-1])
+            known.pop()
+        for row in [row for row, before in enumerate(known) if now[row] is not before]:
             # A node that told of itself again, with nothing new, has another list with the same in it.
-            if now[row] != self._known[row]:
-                self._take_away(row, self._known[row])
+            if now[row] != known[row]:
+                self._take_away(row, known[row])
                 self._put(row, now[row])
-        for row in range(common, len(now)):
+            known[row] = now[row]
+        for row in range(len(known), len(now)):
             self._put(row, now[row])
-        self._lists, self._known = lists, list(now)
+            known.append(now[row])
+        self._lists = lists
 
     def _put(self, row: int, images: Images) -> None:
         for image, size_bytes in images.items():
@@ -63,7 +67,7 @@ class ImageIndex:
 
     def _take_away(self, row: int, images: Images) -> None:
         for image in images:
-            there = self._rows[image]
-            del there[row]
+            there = self._rows.get(image, {})
+            there.pop(row, None)
             if not there:
-                del self._rows[image]
+                self._rows.pop(image, None)

@@ -22,8 +22,8 @@ from bayplan.policies.default_profile.topology import Topology
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-_CHANGES = frozenset({"pods", "nodes"})
-AFFINITY = Reason("node(s) didn't match pod affinity rules", helped_by=_CHANGES)
+_CHANGES = frozenset({"pods", "nodes", "Namespace"})
+AFFINITY = Reason("node(s) didn't match pod affinity rules", helped_by=_CHANGES | {"placed"})
 ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules", preemptible=True, helped_by=_CHANGES)
 EXISTING_ANTI_AFFINITY = Reason(
     "node(s) didn't satisfy existing pods anti-affinity rules", preemptible=True, helped_by=_CHANGES

@@ -28,7 +28,7 @@ _NODES = frozenset({"nodes"})
 NOT_MATCHED = Reason("node(s) didn't match Pod's node affinity/selector", helped_by=_NODES)
 NOT_ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", helped_by=_NODES)
 NOT_NAMED = Reason("node(s) didn't satisfy plugin(s) [NodeAffinity]", helped_by=_NODES)
-CONFLICT = Reason("pod affinity terms conflict", of_pod=True)
+CONFLICT = Reason("pod affinity terms conflict", of_pod=True, helped_by=frozenset({"pod"}))
 
 _NAME = "metadata.name"
 _DURING = "DuringSchedulingIgnoredDuringExecution"

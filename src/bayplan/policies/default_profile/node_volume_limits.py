@@ -15,6 +15,7 @@ import bayplan
 from bayplan import NodeTable, Pod, Reason, Snapshot, Verdict
 from bayplan.blocks import Objects, PersistentVolumeClaim, Volume
 from bayplan.policies.default_profile.claims import (
+    CLAIM_CHANGES,
     VOLUME_COUNT,
     claim_name,
     claim_not_found,
@@ -26,7 +27,8 @@ from bayplan.policies.default_profile.claims import (
 from bayplan.policies.default_profile.last_time import LastTime
 from bayplan.policies.default_profile.migrated_disks import DRIVERS, NOT_COUNTED, driver_and_handle
 
-TOO_MANY = Reason("node(s) exceed max volume count", preemptible=True, helped_by=frozenset({"pods"}))
+_CHANGES = frozenset({"pods", "nodes", "CSINode", "VolumeAttachment"})
+TOO_MANY = Reason("node(s) exceed max volume count", preemptible=True, helped_by=_CHANGES)
 
 Attached = tuple[str, str]
 """A driver, and what tells a volume from the driver's others."""
@@ -56,7 +58,7 @@ class NodeVolumeLimits:
         objects = cluster.objects
         if missing := _missing_claim(pod, objects):
             text = f"looking up PVC {pod.namespace}/{missing}: {claim_not_found(missing)}"
-            return Reason(text).where(np.ones(len(nodes), dtype=np.bool_))
+            return Reason(text, helped_by=CLAIM_CHANGES).where(np.ones(len(nodes), dtype=np.bool_))
         wanted = _attached(((pod, volume) for volume in pod.volumes), objects)
         limited = self._limits.of(objects.csi_nodes, work_out=lambda: _limits(objects))
         limits = {driver: limited[driver] for driver, _ in wanted if driver in limited}

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,11 +73,12 @@ class PlacedTerms:
         if index._read < count:
             found = kinds.facts(_INDEX, count, lambda kind: kind if kind.affinity_text else None)
             with index._lock:
+                # A deadline may end this anywhere: the next call begins with the kind that was not done.
                 for number in range(index._read, count):
                     kind = found[number]
-                    for group in index._of(kind) if kind is not None else ():
-                        group.kinds.append(number)
-                index._read = max(index._read, count)
+                    if kind is not None:
+                        index._take(number, index._of(kind))
+                    index._read = number + 1
         return index
 
     def meaning(
@@ -96,6 +98,14 @@ class PlacedTerms:
             for group, numbers in found
         ]
 
+    @staticmethod
+    def _take(number: int, groups: list[_Group]) -> None:
+        """Put the kind into its groups, as often as it has the term; twice is as once."""
+        for group in groups:
+            wanted = sum(other is group for other in groups)
+            have = sum(1 for _ in takewhile(number.__eq__, reversed(group.kinds)))
+            group.kinds.extend([number] * (wanted - have))
+
     def _of(self, kind: PodKind) -> list[_Group]:
         text = (kind.namespace, kind.affinity_text)
         known = self._by_text.get(text)
@@ -106,9 +116,11 @@ class PlacedTerms:
     def _group(self, relation: Relation, weight: int, term: Term) -> _Group:
         known = self._groups.get((relation, weight, term))
         if known is None:
-            known = self._groups[relation, weight, term] = _Group(relation, weight, term)
+            known = _Group(relation, weight, term)
             for place in self._places(term):
                 place.append(known)
+            # Last: one that is known must be where pods look.
+            self._groups[relation, weight, term] = known
         return known
 
     def _places(self, term: Term) -> Iterable[list[_Group]]:

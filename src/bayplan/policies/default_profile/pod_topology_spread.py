@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 
 _CHANGES = frozenset({"pods", "nodes"})
 _TEXT = "node(s) didn't match pod topology spread constraints"
-UNEVEN = Reason(_TEXT, preemptible=True, helped_by=_CHANGES)
+UNEVEN = Reason(_TEXT, preemptible=True, helped_by=_CHANGES | {"placed"})
 OUTSIDE = Reason(f"{_TEXT} (missing required label)", helped_by=frozenset({"nodes"}))
 
 

@@ -7,7 +7,9 @@ Reads    ``spec.schedulingGates``.
 import bayplan
 from bayplan import NodeTable, Pod, Reason
 
-GATED = Reason("Scheduling is blocked due to non-empty scheduling gates", of_pod=True)
+GATED = Reason(
+    "Scheduling is blocked due to non-empty scheduling gates", of_pod=True, helped_by=frozenset({"pod"})
+)
 
 
 @bayplan.policy

@@ -21,6 +21,7 @@ import bayplan
 from bayplan import Args, NodeTable, Pod, Reason, Snapshot, Verdict
 from bayplan.blocks import Objects, PersistentVolume, PersistentVolumeClaim, named
 from bayplan.policies.default_profile.claims import (
+    CLAIM_CHANGES,
     claim_name,
     claim_not_found,
     find_claim,
@@ -46,11 +47,12 @@ _TEXTS = {
     _NO_SPACE: "node(s) did not have enough free storage",
     _VOLUME_GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 }
+_CHANGES = CLAIM_CHANGES | {"nodes", "CSINode", "CSIDriver", "CSIStorageCapacity"}
 
 
 def _reason(bits: int) -> Reason:
     text, *also = (text for bit, text in _TEXTS.items() if bits & bit)
-    return Reason(text, also=tuple(also))
+    return Reason(text, also=tuple(also), helped_by=_CHANGES)
 
 
 _REASONS = tuple(_reason(bits) for bits in range(1, 2 * _VOLUME_GONE))

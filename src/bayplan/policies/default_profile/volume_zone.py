@@ -15,6 +15,7 @@ import bayplan
 from bayplan import Label, NodeTable, Pod, Reason, Snapshot, Strings, Verdict
 from bayplan.blocks import Objects, PersistentVolume
 from bayplan.policies.default_profile.claims import (
+    CLAIM_CHANGES,
     claim_not_found,
     class_of,
     find_claim,
@@ -22,7 +23,7 @@ from bayplan.policies.default_profile.claims import (
     waits_for_pod,
 )
 
-OTHER_ZONE = Reason("node(s) had no available volume zone", helped_by=frozenset({"nodes"}))
+OTHER_ZONE = Reason("node(s) had no available volume zone", helped_by=CLAIM_CHANGES | {"nodes"})
 
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 # Old labels of volumes, and what nodes call the same today.

@@ -8,6 +8,7 @@ from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.differ import Difference, filtered_differently, scored_differently
 from bayplan.engine.guard import Attempt
+from bayplan.engine.unsettled import settled
 from bayplan.runtimes.extender.verbs import Answer, question_of
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
@@ -49,6 +50,8 @@ def judge_again(
         cluster = question.cluster.with_readings(readings)
         names = question.nodes.names
         question = replace(question, cluster=cluster, nodes=cluster.nodes.take(cluster.find(names), names))
+    # Live, a pod whose bind is not settled goes to that node or nowhere, whatever the policies.
+    policies, _ = settled(policies, question.pod, question.cluster)
     said = judge(policies, question, attempt)
     if said.error:
         raise CandidateFailed(said.error)

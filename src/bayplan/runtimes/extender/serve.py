@@ -239,9 +239,10 @@ class Server:
         """Where kube-scheduler binds by itself, the cluster alone tells."""
         while True:
             await asyncio.sleep(_OUTCOME_SECONDS)
-            seen = self.view.current if file.awaits else None
-            if seen is not None and seen.pods_known:
-                file.look(seen)
+            if self.live is not None and (awaited := file.awaited):
+                # One by one: there are few of them, and all pods of a cluster are many.
+                pods = [self.live.view.cache.pod(f"{who.namespace}/{who.name}") for who in awaited]
+                file.look({pod.uid: pod.node_name for pod in pods if pod is not None and pod.node_name})
 
     async def _follow(self, client: ApiClient, stack: contextlib.AsyncExitStack) -> None:
         """Watch the cluster, and bind in it, while the stack lasts."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from bayplan.kube.pod import Pod
 
-Place = Literal["active", "backoff", "unschedulable", "gated", "taken"]
+Place = Literal["active", "backoff", "unschedulable", "gated", "taken", "placed"]
 News = frozenset[str]
 """What happened: ``pods`` (gone or smaller), ``placed`` (one came to a node), ``nodes``, a kind, a source."""
 
@@ -70,6 +70,8 @@ class PodQueue:
         self._waiting: dict[str, Waiting] = {}
         # By place as well: there may be ten thousand pods, and news with each one that gets its node.
         self._at: dict[Place, dict[str, Waiting]] = {place: {} for place in get_args(Place)}
+        # Of those that wait for news, by what helps them: few kinds, however many pods.
+        self._helped: dict[News, dict[str, Waiting]] = {}
         self._active: list[tuple[Any, int, Waiting]] = []
         self._backoff: list[tuple[float, int, Waiting]] = []
         self._tickets = itertools.count(1)
@@ -87,6 +89,10 @@ class PodQueue:
         """How many pods are in one place."""
         return len(self._at[place])
 
+    def seconds_since(self, waiting: Waiting) -> float:
+        """How long ago the pod was first seen, or its gates went."""
+        return self._clock() - waiting.since
+
     def put(self, pod: Pod) -> None:
         """A pod wants a node, or is another one than it was; what was changed may help it."""
         known = self._waiting.get(pod.uid)
@@ -98,6 +104,7 @@ class PodQueue:
         known.pod = pod
         if known.place == "gated":
             if not pod.gated:
+                known.since = self._clock()
                 self._move(known, "active")
         elif changed and known.place == "unschedulable":
             self._wake(known)
@@ -106,7 +113,7 @@ class PodQueue:
         """The pod is gone, or has a node."""
         gone = self._waiting.pop(uid, None)
         if gone is not None:
-            del self._at[gone.place][uid]
+            self._leave(gone)
             gone.ticket = 0
 
     def take(self) -> Waiting | None:
@@ -135,6 +142,12 @@ class PodQueue:
             self._move(waiting, "unschedulable")
         self._forget_news()
 
+    def placed(self, waiting: Waiting) -> None:
+        """A node was found, and the API server is asked: no news matters until that is settled."""
+        if not self._lost(waiting):
+            self._move(waiting, "placed")
+            self._forget_news()
+
     def failed(self, waiting: Waiting) -> None:
         """Something went wrong that is not the pod's fault: it comes again after its pause."""
         if self._lost(waiting):
@@ -149,7 +162,10 @@ class PodQueue:
         if self._at["taken"]:
             self._news.append((self._told, news))
         helped = [
-            waiting for waiting in self._at["unschedulable"].values() if _helps(news, waiting.helped_by)
+            waiting
+            for helped_by, pods in self._helped.items()
+            if _helps(news, helped_by)
+            for waiting in pods.values()
         ]
         for waiting in helped:
             self._wake(waiting)
@@ -183,14 +199,25 @@ class PodQueue:
         return waiting.tried_at + min(longest, first * 2.0 ** (max(1, waiting.attempts) - 1))
 
     def _move(self, waiting: Waiting, place: Place) -> None:
-        self._at[waiting.place].pop(waiting.pod.uid, None)
+        self._leave(waiting)
         self._at[place][waiting.pod.uid] = waiting
+        if place == "unschedulable":
+            self._helped.setdefault(waiting.helped_by, {})[waiting.pod.uid] = waiting
         waiting.place = place
         waiting.ticket = next(self._tickets)
         if place == "active":
             heapq.heappush(self._active, (self._order(waiting.pod), waiting.ticket, waiting))
         elif place == "backoff":
             heapq.heappush(self._backoff, (self._until(waiting), waiting.ticket, waiting))
+
+    def _leave(self, waiting: Waiting) -> None:
+        uid = waiting.pod.uid
+        self._at[waiting.place].pop(uid, None)
+        if waiting.place == "unschedulable":
+            alike = self._helped[waiting.helped_by]
+            del alike[uid]
+            if not alike:
+                del self._helped[waiting.helped_by]
 
     def _lost(self, waiting: Waiting) -> bool:
         """Whether the pod has left the queue while it was being judged."""

@@ -1,0 +1,73 @@
+"""``bayplan schedule``: a second scheduler, for the pods that ask for it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayplan.cli.options import live_cluster_options, logging_options, policy_options
+
+if TYPE_CHECKING:
+    from bayplan.ops.logs import LogFormat
+
+_EPILOG = """\b
+A pod asks for it by name:
+  spec:
+    schedulerName: bayplan-scheduler
+
+\b
+Examples:
+  bayplan schedule --kubeconfig ~/.kube/config              kube-scheduler's default profile alone
+  bayplan schedule policy.py --kubeconfig ~/.kube/config    and a policy of yours
+  bayplan schedule --config bayplan.yaml --in-cluster
+  bayplan schedule policy.py --kubeconfig ~/.kube/config --scheduler-name custom-scheduler
+"""
+
+
+@click.command(epilog=_EPILOG, short_help="Schedule pods: a second scheduler.")
+@policy_options
+@live_cluster_options
+@click.option(
+    "--scheduler-name",
+    multiple=True,
+    metavar="NAME",
+    help="Whose pods are ours; may be given several times.  [bayplan-scheduler]",
+)
+@click.option(
+    "--profile",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration whose profile to follow.  [kube-scheduler's default]",
+)
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=None,
+    help="Schedule only while holding a Lease, so that several can run.  [on]",
+)
+@click.option(
+    "--qps", type=click.FloatRange(min=0, min_open=True), help="Requests a second, beside binds.  [50]"
+)
+@click.option("--burst", type=click.IntRange(min=1), help="How many at once before that counts.  [100]")
+@click.option("--ops-listen", metavar="HOST:PORT", help="Health and metrics.  [127.0.0.1:8891]")
+@click.option("--page-listen", metavar="HOST:PORT", help="The page with decisions, or off.  [127.0.0.1:8890]")
+@click.option(
+    "--journal-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write decisions down, for `bayplan why --journal`.",
+)
+@logging_options
+def command(policies: tuple[str, ...], log_level: str, log_format: "LogFormat", **flags: Any) -> None:
+    """Place pods by kube-scheduler's own rules and yours, beside the kube-scheduler that is there.
+
+    POLICY.py is a file with decorated functions, as for `bayplan serve`; none is needed. Flags win over the
+    configuration file.
+    """
+    from bayplan.cli.failing import explained
+    from bayplan.config.flags import Flags
+    from bayplan.ops.logs import set_up_logging
+    from bayplan.runtimes.scheduler.run import schedule_forever
+
+    set_up_logging(level=log_level.upper(), format=log_format)
+    with explained():
+        schedule_forever(policies, Flags(**flags))

@@ -1,0 +1,165 @@
+"""Where one pod goes, or who has to leave for it: everything that is decided without asking anybody.
+
+Runs in a policy thread, on a snapshot in which everybody who came before is in sight.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bayplan.authoring.registry import Policy
+from bayplan.engine.choose import Choice, choose
+from bayplan.engine.commit import commit
+from bayplan.engine.cycle import Question, filter_nodes
+from bayplan.engine.decision import Decision
+from bayplan.engine.guard import Attempt
+from bayplan.engine.make_room import Eviction, make_room
+from bayplan.engine.victims import Witness
+from bayplan.kube.pod import Pod
+from bayplan.runtimes.scheduler.nominations import Nomination
+from bayplan.snapshot.cluster import Snapshot
+
+VICTIMS_LEAVE = "preemption: not eligible due to a terminating pod on the nominated node."
+NO_CLAIMS = "no new claims to deallocate"
+"""What kube-scheduler's plugin for claims says before it comes to evictions, of a pod that has none."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is to be done with a pod."""
+
+    choice: Choice
+    node: str = ""
+    """Where it goes; ``""`` where nowhere."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """What is to be written on it there."""
+    refusal: str = ""
+    """Why a policy would not hand out what it had promised."""
+    eviction: Eviction | None = None
+    """Who has to leave for it, where nothing else helps."""
+    preemption: str = ""
+    """Why nobody is evicted for it, in kube-scheduler's words."""
+    waits: bool = False
+    """Whether somebody is leaving for it already."""
+
+    @property
+    def error(self) -> str:
+        """What went wrong, that is not for want of a node."""
+        return self.choice.filtered.error or (self.choice.scored.error if self.choice.scored else "")
+
+    @property
+    def message(self) -> str:
+        """Why there is no node, as in an event of kube-scheduler."""
+        return " ".join(filter(None, (self.refusal or self.choice.message, self.preemption)))
+
+
+class Judge:
+    """Judges the pods of one profile."""
+
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        *,
+        rng: random.Random | None = None,
+        record: Callable[[str, Decision], object] = lambda *_: None,
+        ran: Callable[[Attempt], object] = lambda _: None,
+    ) -> None:
+        """``record`` is told of each decision, ``ran`` of the hooks of a judgement, in the thread of both."""
+        self.policies = tuple(policies)
+        self.shadows = {policy.name for policy in policies if policy.shadow}
+        self._rng = rng or random.Random()  # noqa: S311 - which of equals, no secret
+        self._record = record
+        self._ran = ran
+        self._hands_out = any(policy.of_kind("allocate") for policy in policies)
+        self._first = f"{NO_CLAIMS}, " if any(p.name == "DynamicResources" for p in policies) else ""
+
+    def judge(
+        self, pod: Pod, cluster: Snapshot, attempt: Attempt, *, kept: Nomination | None = None
+    ) -> Judgement:
+        """Where the pod goes; ``kept`` is the node that was made free for it."""
+        found = self._judge(pod, cluster, attempt, kept)
+        self._ran(attempt)
+        return found
+
+    def fits(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> str:
+        """Why the pod may not be on a node that it was meant for; ``""`` where it may."""
+        others = cluster.without_on({node: {pod.uid}})
+        if node not in others.rows:
+            return f"node {node} is gone"
+        decision = self._filter_one(pod, node, others, attempt)
+        refusal = decision.refusal(0)
+        return decision.error or (refusal.reason.text if refusal else "")
+
+    def _judge(self, pod: Pod, cluster: Snapshot, attempt: Attempt, kept: Nomination | None) -> Judgement:
+        choice = self._on_kept(pod, cluster, kept, attempt) or choose(
+            self.policies, pod, cluster, now=attempt.now, attempt=attempt
+        )
+        self._record("filter", choice.filtered)
+        if choice.scored is not None:
+            self._record("prioritize", choice.scored)
+        found = Judgement(choice)
+        if found.error:
+            return found
+        if not choice.feasible:
+            return self._make_room(found, cluster, kept, attempt)
+        return self._hand_out(replace(found, node=self._rng.choice(choice.best)), cluster, attempt)
+
+    def _on_kept(
+        self, pod: Pod, cluster: Snapshot, kept: Nomination | None, attempt: Attempt
+    ) -> Choice | None:
+        """The node that was made free for the pod comes first, and no other is looked at if it will do."""
+        if kept is None or kept.node not in cluster.rows:
+            return None
+        decision = self._filter_one(pod, kept.node, cluster, attempt)
+        choice = Choice(decision, None)
+        return choice if choice.feasible else None
+
+    def _filter_one(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> Decision:
+        row = cluster.nodes.take(np.array([cluster.rows[node]], dtype=np.intp), [node])
+        return filter_nodes(self.policies, Question(pod, row, cluster, attempt.now), attempt)
+
+    def _hand_out(self, found: Judgement, cluster: Snapshot, attempt: Attempt) -> Judgement:
+        if not self._hands_out:
+            return found
+        pod = found.choice.filtered.pod
+        given = commit(self.policies, Question(pod, cluster.nodes, cluster, attempt.now), found.node, attempt)
+        if given.refusal:
+            return replace(found, node="", refusal=given.refusal)
+        return replace(found, annotations=given.annotations)
+
+    def _make_room(
+        self, found: Judgement, cluster: Snapshot, kept: Nomination | None, attempt: Attempt
+    ) -> Judgement:
+        refused = found.choice.filtered
+        if not len(cluster.nodes):
+            return found
+        if kept is not None and _leaving(refused, cluster, kept):
+            return replace(found, preemption=self._first + VICTIMS_LEAVE, waits=True)
+        room = make_room(self.policies, cluster, refused, now=attempt.now)
+        if not room.evictions:
+            return replace(found, preemption=self._first + room.message)
+        question = Question(refused.pod, cluster.nodes, cluster, attempt.now)
+        witness = Witness(self.policies, question, attempt)
+        objections = {each.node: witness.protects(each.victims) for each in room.evictions}
+        free = tuple(each for each in room.evictions if objections[each.node] is None)
+        if not free:
+            text = next(objection.text for objection in objections.values() if objection)
+            return replace(found, preemption=f"{self._first}preemption: {text}.")
+        return replace(found, eviction=self._rng.choice(replace(room, evictions=free).best))
+
+
+def _leaving(refused: Decision, cluster: Snapshot, kept: Nomination) -> bool:
+    """Whether those who have to leave for the pod are still on the node, and that is all that is wrong."""
+    row = cluster.rows.get(kept.node)
+    if row is None:
+        return False
+    refusal = refused.refusal(row)
+    if refusal is None or not refusal.reason.preemptible:
+        return False
+    priority = refused.pod.priority
+    return any(
+        there.uid in kept.victims or (there.terminating and there.priority < priority)
+        for there in cluster.pods_on(kept.node)
+    )

@@ -1,0 +1,115 @@
+"""From the configuration to a scheduler: whose pods, which cluster, which Lease."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bayplan.authoring.editions import Edition, current_edition
+from bayplan.client.connect import Connection
+from bayplan.config.cluster import open_cluster
+from bayplan.config.flags import Loaded
+from bayplan.config.load import ConfigError
+from bayplan.config.v1 import SchedulerSection
+from bayplan.engine.journal import MAX_BYTES
+from bayplan.recording.journal_file import JournalFileOptions
+from bayplan.runtimes.listener import Address
+from bayplan.runtimes.scheduler.profiles import Profiles, profiles_from
+from bayplan.runtimes.sections import address, identity, journal_file, page_address
+from bayplan.state.sources.book import Declared
+from bayplan.state.writer import LeaseOptions
+
+_LEASE_SLACK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that a scheduler needs to know."""
+
+    profiles: Profiles
+    connection: Connection
+    sources: Sequence[Declared] = ()
+    edition: Edition = field(default_factory=current_edition)
+    """What was imported for the policies."""
+    ops_listen: Address = ("127.0.0.1", 8891)
+    page_listen: Address | None = None
+    """Where people look; ``None`` for nowhere."""
+    page_token_file: Path | None = None
+    journal_bytes: int = MAX_BYTES
+    journal_file: JournalFileOptions | None = None
+    """``None`` where decisions are in memory alone."""
+    lease: LeaseOptions | None = None
+    """``None`` where nobody else schedules these pods."""
+    instance: str = ""
+    """Who we are, in Events."""
+    qps: float = 50.0
+    burst: int = 100
+    max_age_seconds: float = 60.0
+    parallel_binds: int = 100
+    bind_seconds: float = 5.0
+    policy_seconds: float = 1.0
+    attempt_seconds: float = 30.0
+    first_backoff_seconds: float = 1.0
+    longest_backoff_seconds: float = 10.0
+    version: str = ""
+    watch_interpreter: bool = True
+
+
+def options_from(loaded: Loaded, *, version: str) -> Options:
+    """What the configuration asks for."""
+    config, base = loaded.config, loaded.base
+    scheduler = config.scheduler
+    if config.cluster.source not in ("kubeconfig", "in-cluster"):
+        raise ConfigError("a scheduler needs a cluster to bind pods in: give --kubeconfig or --in-cluster")
+    _, connection = open_cluster(config.cluster, base)
+    assert connection is not None, "both sources are ways to an API server"
+    profiles = profiles_from(loaded)
+    listen = address(scheduler.ops_listen, key="scheduler.opsListen")
+    instance = identity(listen)
+    if scheduler.pod_max_backoff.seconds < scheduler.pod_initial_backoff.seconds:
+        raise ConfigError(
+            f"scheduler.podMaxBackoff: {scheduler.pod_max_backoff.text} is less than podInitialBackoff"
+        )
+    return Options(
+        profiles=profiles,
+        connection=connection,
+        sources=loaded.sources,
+        edition=loaded.edition,
+        ops_listen=listen,
+        page_listen=page_address(config.page),
+        page_token_file=base / config.page.token_file if config.page.token_file else None,
+        journal_bytes=config.journal.max_bytes,
+        journal_file=journal_file(config.journal.file, base),
+        lease=_lease(scheduler, connection, first=next(iter(profiles)), instance=instance),
+        instance=instance,
+        qps=config.cluster.qps,
+        burst=config.cluster.burst,
+        max_age_seconds=config.cluster.max_age.seconds,
+        parallel_binds=scheduler.parallel_binds,
+        bind_seconds=scheduler.bind_timeout.seconds,
+        policy_seconds=scheduler.policy_timeout.seconds,
+        attempt_seconds=scheduler.attempt_timeout.seconds,
+        first_backoff_seconds=scheduler.pod_initial_backoff.seconds,
+        longest_backoff_seconds=scheduler.pod_max_backoff.seconds,
+        version=version,
+    )
+
+
+def _lease(
+    scheduler: SchedulerSection, connection: Connection, *, first: str, instance: str
+) -> LeaseOptions | None:
+    section = scheduler.leader_election
+    if not section.leader_elect:
+        return None
+    margin_seconds = scheduler.bind_timeout.seconds + _LEASE_SLACK_SECONDS
+    if section.lease_duration.seconds < 2 * margin_seconds:
+        raise ConfigError(
+            f"scheduler.leaderElection.leaseDuration: {section.lease_duration.text} is too short: a bind may"
+            f" take {scheduler.bind_timeout.text} (bindTimeout); want {2 * margin_seconds:.0f}s or more"
+        )
+    return LeaseOptions(
+        name=section.resource_name or first,
+        namespace=section.resource_namespace or connection.namespace,
+        identity=instance,
+        duration_seconds=int(section.lease_duration.seconds),
+        margin_seconds=margin_seconds,
+    )

@@ -1,0 +1,61 @@
+"""Whose pods are ours, and which policies judge them: a profile of kube-scheduler, then the user's own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bayplan.authoring.registry import Policy
+from bayplan.config.flags import DEFAULT_SCHEDULER_NAME, Loaded
+from bayplan.config.load import ConfigError
+from bayplan.config.profile import Profile, read_profiles
+from bayplan.config.v1 import SchedulerProfileEntry
+from bayplan.kube.yaml import suggest
+from bayplan.runtimes.scheduler.unbound_claims import UNBOUND_CLAIMS
+
+Profiles = Mapping[str, tuple[Policy, ...]]
+
+
+def profiles_from(loaded: Loaded) -> Profiles:
+    """The policies of each scheduler name that the configuration has."""
+    entries = loaded.config.scheduler.profiles or (
+        SchedulerProfileEntry(scheduler_name=DEFAULT_SCHEDULER_NAME),
+    )
+    found: dict[str, tuple[Policy, ...]] = {}
+    for entry in entries:
+        if entry.scheduler_name in found:
+            raise ConfigError(f"scheduler.profiles: two profiles for scheduler {entry.scheduler_name!r}")
+        profile = _profile(entry, loaded.base)
+        found[entry.scheduler_name] = (*_together(profile.policies, loaded.policies), UNBOUND_CLAIMS)
+    return found
+
+
+def _profile(entry: SchedulerProfileEntry, base: Path) -> Profile:
+    """The profile of that name in the file; of a file with one profile, that one."""
+    if not entry.kube_scheduler_config:
+        return Profile.default(entry.scheduler_name)
+    file = base / entry.kube_scheduler_config
+    profiles = read_profiles(file)
+    known = {profile.scheduler_name: profile for profile in profiles}
+    found = known.get(entry.scheduler_name)
+    if found is None and len(profiles) == 1:
+        found = replace(profiles[0], scheduler_name=entry.scheduler_name)
+    if found is None:
+        hint = suggest(entry.scheduler_name, known)
+        raise ConfigError(f"{file}: no profile for scheduler {entry.scheduler_name!r}{hint}")
+    if found.left_out:
+        raise ConfigError(
+            f"{file}: profile {found.scheduler_name!r} has plugins that Bayplan does not know:"
+            f" {', '.join(found.left_out)}; take them out, or name a policy of yours under `policies:`"
+        )
+    return found
+
+
+def _together(theirs: Sequence[Policy], ours: Sequence[Policy]) -> tuple[Policy, ...]:
+    names = {policy.name for policy in theirs}
+    twice = [policy.name for policy in ours if policy.name in names]
+    if twice:
+        raise ConfigError(
+            f"policy {twice[0]!r} has the name of one in kube-scheduler's profile, which judges already;"
+            " give yours a `name` of its own"
+        )
+    return (*theirs, *ours)

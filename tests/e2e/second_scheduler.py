@@ -1,0 +1,101 @@
+"""One running ``bayplan schedule``."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.controlplane.api import PATIENCE_SECONDS, Api
+from tests.controlplane.ports import free_port
+from tests.controlplane.processes import Child
+from tests.e2e.extender import COMMAND, READY_SECONDS
+
+NAME = "bayplan-scheduler"
+
+
+class SecondScheduler:
+    """The command ``bayplan schedule``, running inside its ``with`` block, which can be entered again."""
+
+    child: Child
+
+    def __init__(
+        self,
+        api: Api,
+        directory: Path,
+        *policies: str | Path,
+        kubeconfig: Path,
+        name: str = "schedule",
+        flags: Sequence[str] = (),
+    ) -> None:
+        self._api = api
+        self._directory = directory / name
+        self._directory.mkdir()
+        self.ops_port = free_port()
+        self.page_port = free_port()
+        self.argv: list[str | Path] = [
+            COMMAND,
+            "schedule",
+            *policies,
+            f"--kubeconfig={kubeconfig}",
+            f"--ops-listen=127.0.0.1:{self.ops_port}",
+            f"--page-listen=127.0.0.1:{self.page_port}",
+            "--qps=5000",
+            "--burst=5000",
+            *flags,
+        ]
+
+    def __enter__(self) -> Self:
+        """Start it, and return when it has the cluster in view."""
+        self.child = Child("bayplan schedule", self.argv, log=self._directory / "bayplan.log")
+        try:
+            self.child.wait_until(lambda: self._answers("/readyz"), READY_SECONDS)
+        except BaseException:
+            self.child.stop()
+            raise
+        self._api.watched.append(self.child)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop it."""
+        self._api.watched.remove(self.child)
+        self.child.stop(grace_seconds=20.0)
+
+    def ops(self, path: str) -> tuple[int, str]:
+        """Ask the port of health and metrics; status and body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ops_port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def metric(self, sample: str, **labels: str) -> float:
+        """The sum of the samples that have these labels; 0 where there is none."""
+        _, text = self.ops("/metrics")
+        return sum(
+            found.value
+            for family in text_string_to_metric_families(text)
+            for found in family.samples
+            if found.name == sample and labels.items() <= found.labels.items()
+        )
+
+    def log(self) -> str:
+        """Everything it has logged so far; also after it has ended."""
+        return self.child.log()
+
+    def _answers(self, path: str) -> bool:
+        try:
+            return self.ops(path)[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False

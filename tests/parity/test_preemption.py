@@ -1,0 +1,123 @@
+"""Against the real kube-scheduler: whom it evicts, and whom Bayplan would; and what needs no cluster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.config.profile import Profile
+from bayplan.engine.choose import choose
+from bayplan.engine.make_room import make_room
+from bayplan.engine.trials import Trials
+from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.waiting import wait_until
+from tests.parity.crowded import RANKS, crowded_case, rank_class
+from tests.parity.evictions import evictor
+from tests.parity.preemption import SORTS, both
+from tests.parity.world import Case, Json
+
+SEED, CASES = 32, 80
+POLICIES = Profile.default().policies
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(200)
+def test_bayplan_evicts_whom_kube_scheduler_evicts(
+    cluster: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with both(cluster, seed=SEED) as run:
+        report = run.cases(CASES, lambda found: print(found.told()))
+
+    with capsys.disabled():
+        print(f"\n{report.figure()}")
+    print(report.table())
+    assert not report.disagreements
+    assert SORTS - report.seen.keys() == set(), "these sorts of cases did not occur"
+
+
+@pytest.mark.e2e
+def test_both_wait_for_those_who_leave_the_node_that_was_promised(cluster: ControlPlane) -> None:
+    api = cluster.api
+    api.create_priority_class("low", 1)
+    api.create_priority_class("urgent", 1000)
+    api.create_node("promised", cpu="1")
+    slow = {"terminationGracePeriodSeconds": 600}
+    api.create_pod("leaving", cpu="1", node_name="promised", priority_class="low", spec=slow)
+    with evictor(cluster):
+        api.create_pod("urgent", cpu="1", priority_class="urgent")
+        wait_until(
+            lambda: "nominatedNodeName" in api.get("pods", "urgent")["status"], 30.0, what="a nomination"
+        )
+        wait_until(
+            lambda: "deletionTimestamp" in api.get("pods", "leaving")["metadata"], 30.0, what="an eviction"
+        )
+        # A node with enough room is news that wakes the pod up; that it is tainted is found out then.
+        api.create_node("tainted", cpu="1", taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+        wait_until(
+            lambda: _message(api.get("pods", "urgent")).startswith("0/2"), 30.0, what="a second attempt"
+        )
+
+    seen = Snapshot.build(
+        [msgspec.convert(node, NodeObject) for node in api.items("nodes")],
+        [msgspec.convert(pod, Pod) for pod in api.items("pods")],
+    )
+    urgent = next(pod for pod in seen.pods if pod.name == "urgent")
+    choice = choose(POLICIES, urgent, seen, now=NOW)
+    room = make_room(POLICIES, seen, choice.filtered, now=NOW)
+    told = _message(api.get("pods", "urgent")).replace("no new claims to deallocate, ", "")
+    assert room.message == "preemption: not eligible due to a terminating pod on the nominated node."
+    assert told == f"{choice.message} {room.message}"
+
+
+def _message(pod: Json) -> str:
+    conditions = {one["type"]: one.get("message", "") for one in pod["status"].get("conditions", ())}
+    found: str = conditions.get("PodScheduled", "")
+    return found
+
+
+@pytest.mark.parametrize("number", range(0, 60, 3))
+def test_many_nodes_at_once_are_judged_as_each_by_itself(number: int) -> None:
+    case = crowded_case(SEED, number)
+    world, incoming = _decoded(case)
+    trials = Trials(POLICIES, incoming, world, NOW)
+    gone = {
+        node: {pod.uid for pod in world.pods_on(node) if pod.priority < incoming.priority}
+        for node in world.nodes.names
+    }
+
+    together = trials.refusals(gone)
+
+    alone = [Trials(POLICIES, incoming, world, NOW).refusals({node: gone[node]}) for node in gone]
+    assert together == {node: texts for one in alone for node, texts in one.items()}
+    assert trials.fitting(gone) == {node for node, texts in together.items() if not texts}
+
+
+def test_a_case_depends_on_the_seed_and_its_number_alone() -> None:
+    assert crowded_case(SEED, 7) == crowded_case(SEED, 7)
+    assert crowded_case(SEED, 7) != crowded_case(SEED + 1, 7)
+
+
+def test_the_page_has_the_figure_of_the_test() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "parity.md").read_text()
+
+    assert f"| {CASES} | 0 | {SEED} |" in page.partition("## Preemption")[2]
+
+
+def _decoded(case: Case) -> tuple[Snapshot, Pod]:
+    """The case as the API server would have it."""
+    ranks = {rank_class(rank, never=never): rank for rank in RANKS for never in (False, True)}
+
+    def pod(manifest: Json) -> Pod:
+        spec = {**manifest["spec"], "priority": ranks[manifest["spec"]["priorityClassName"]]}
+        metadata = {**manifest["metadata"], "uid": manifest["metadata"]["name"]}
+        return msgspec.convert({**manifest, "metadata": metadata, "spec": spec}, Pod)
+
+    nodes = [msgspec.convert(node, NodeObject) for node in case.world.nodes]
+    return Snapshot.build(nodes, map(pod, case.world.pods)), pod(case.pod)
