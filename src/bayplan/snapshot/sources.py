@@ -6,6 +6,7 @@ by node. A value that is missing, or older than its source allows, is NaN.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -136,6 +137,11 @@ class Reading:
     before: "Requested | None" = None
     """What pods requested when the values were made; ``None`` where pods are not known."""
 
+    @cached_property
+    def laid_out(self) -> Mapping[str, "LaidOut"]:
+        """The fields as lists, made on first use: at once, by whoever makes a reading for one pod alone."""
+        return {name: LaidOut(values) for name, values in self.fields.items()}
+
     @property
     def keys(self) -> "Keys":
         """The column of the names that it knows nodes by."""
@@ -152,11 +158,28 @@ class Reading:
             if on is None:
                 on = column.after(numbers(self.fields.get(column.column.field, {})), frozenset())
             return places(on, keys) >= 0
-        there = self.fields.get(column.field, {})
-        if len(keys.values) < len(there):
-            there = {key: there[key] for key in keys.values if key in there}
-        at, values = places(there, keys), list(there.values())
-        return texts(values, at) if column.type is str else floats(values)[at]
+        there = self.laid_out.get(column.field, _NOTHING)
+        if len(keys.values) < len(there.names):
+            said = self.fields[column.field]
+            there = LaidOut({key: said[key] for key in keys.values if key in said})
+        at = places(there.names, keys)
+        return texts(there.values, at) if column.type is str else there.numbers[at]
+
+
+class LaidOut:
+    """What a source said of one field: names, values beside them, and the same as numbers."""
+
+    def __init__(self, values: Mapping[str, Scalar]) -> None:
+        self.names = list(values)
+        self.values = list(values.values())
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The values as numbers, NaN for what is none, and one NaN more at the end."""
+        return floats(self.values)
+
+
+_NOTHING = LaidOut({})
 
 
 @dataclass(frozen=True)

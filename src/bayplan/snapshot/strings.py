@@ -86,7 +86,7 @@ class Strings:
 
     def find(self, texts: Collection[str]) -> NDArray[np.int32]:
         """The code of each of these texts; `ABSENT` for one that no node has."""
-        wanted = list(texts)
+        wanted = texts if isinstance(texts, list) else list(texts)
         # A service tells of its nodes in the same order each time: comparing is faster than looking up.
         last = self._found
         if last is not None and last[0] == wanted:

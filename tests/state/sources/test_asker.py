@@ -191,3 +191,15 @@ async def test_who_asks_and_is_cancelled_stops() -> None:
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 5)
     assert asker.failures == 0
+
+
+async def test_answers_about_many_nodes_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.state.sources.asker._KEPT_NODES", 100)
+    world = World(keep_seconds=60)
+    names = [f"n{number}" for number in range(30)]
+    pods = [make_pod(f"p{number}") for number in range(5)]
+
+    for pod in (*pods, *pods[-3:], pods[0]):
+        await world.asker.about(pod, names)
+
+    assert [name for name, _ in world.service.questions] == ["p0", "p1", "p2", "p3", "p4", "p0"]

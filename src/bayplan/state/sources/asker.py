@@ -25,6 +25,7 @@ _OPEN_SECONDS = 10.0
 _KEPT_FALLBACK_SECONDS = 1.0
 # Each may have a value for every node of the cluster; kube-scheduler looks at one pod after the other.
 _KEPT = 256
+_KEPT_NODES = 200_000
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,14 @@ class Asker:
 
     def _keep(self, pod: Pod, names: Sequence[str], reading: Reading, *, seconds: float) -> None:
         now = self._clock()
-        for identity, kept in list(self._kept.items()):
-            if kept.until > now and len(self._kept) < _KEPT:
-                break
-            del self._kept[identity]
         self._kept.pop(_identity(pod), None)
+        nodes = len(names) + sum(len(kept.names) for kept in self._kept.values())
+        for identity, kept in list(self._kept.items()):
+            # An answer about 5,000 nodes takes more than a megabyte: there are fewer of them.
+            if kept.until > now and len(self._kept) < _KEPT and nodes <= _KEPT_NODES:
+                break
+            nodes -= len(kept.names)
+            del self._kept[identity]
         self._kept[_identity(pod)] = _Kept(frozenset(names), reading, now + seconds)
 
     def _fallback(self, names: Sequence[str]) -> Reading:
@@ -116,7 +120,11 @@ class Asker:
 
     def _reading(self, fields: Mapping[str, Mapping[str, Scalar]]) -> Reading:
         self._versions += 1
-        return Reading(fields, version=self._versions)
+        reading = Reading(fields, version=self._versions)
+        for laid_out in reading.laid_out.values():
+            # Here, and not where policies read it: they have a deadline.
+            _ = laid_out.numbers
+        return reading
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
