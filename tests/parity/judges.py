@@ -17,6 +17,7 @@ from tests.parity.answer import FAILED, GATED, PLACED, UNSCHEDULABLE, Answer, re
 from tests.parity.outcomes import Outcome, Outcomes
 from tests.parity.recorder import FeasibleNodes
 from tests.parity.scheduler_log import FLAGS, ScheduledScores
+from tests.parity.world import Json
 
 _OUTCOMES = {"Unschedulable": UNSCHEDULABLE, "SchedulingGated": GATED}
 
@@ -43,13 +44,14 @@ class KubeScheduler:
 
 
 @contextmanager
-def kube_scheduler(plane: ControlPlane) -> Iterator[KubeScheduler]:
-    """The scheduler, running inside the block."""
+def kube_scheduler(plane: ControlPlane, profile: Json | None = None) -> Iterator[KubeScheduler]:
+    """The scheduler, running inside the block; with another profile than the default one."""
     with ExitStack() as stack:
         feasible = stack.enter_context(FeasibleNodes())
         scheduler = plane.scheduler(
             extenders=[feasible.entry()],
             percentage_of_nodes_to_score=100,
+            profiles=[profile] if profile else None,
             flags=[*FLAGS, *GATES],
         )
         stack.enter_context(scheduler)

@@ -219,10 +219,12 @@ class Run:
 
 
 @contextmanager
-def both(plane: ControlPlane, *, seed: int) -> Iterator[Run]:
-    """A run, ready to begin, on an empty control plane."""
-    with kube_scheduler(plane) as kube, Stage(plane) as stage:
-        yield Run(stage, kube, Profile.default().policies, seed=seed)
+def both(
+    plane: ControlPlane, *, seed: int, profile: Json | None = None, policies: Sequence[Policy] = ()
+) -> Iterator[Run]:
+    """A run, ready to begin, on an empty control plane; another profile comes with its policies."""
+    with kube_scheduler(plane, profile) as kube, Stage(plane) as stage:
+        yield Run(stage, kube, policies or Profile.default().policies, seed=seed)
 
 
 def write_down(folder: Path, disagreement: Disagreement) -> Path:
