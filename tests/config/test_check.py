@@ -130,3 +130,16 @@ def test_a_policy_about_volumes_is_refused_where_nobody_knows_them(
             load_checked([], Flags(config=path))
     else:
         assert load_checked([], Flags(config=path))[1] == []
+
+
+def test_two_policies_that_say_who_is_next_are_a_problem_with_the_places_of_both(tmp_path: Path) -> None:
+    code = "import bayplan\n\n@bayplan.order\ndef {name}(pod):\n    return 1\n"
+    files = []
+    for name in ("mine", "yours"):
+        (tmp_path / f"{name}.py").write_text(code.format(name=name))
+        files.append(str(tmp_path / f"{name}.py"))
+
+    _, problems = load_checked(files, Flags())
+
+    (problem,) = problems
+    assert "mine.py:3 mine (policy 'mine') and yours.py:3 yours (policy 'yours')" in problem

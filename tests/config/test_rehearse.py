@@ -49,6 +49,17 @@ def problems(folder: Path, code: str, *, pods_known: bool = True) -> list[str]:
             id="a price that raises",
         ),
         pytest.param(
+            "@bayplan.gate\ndef g(pod, cluster):\n    return pod.label['team']\n",
+            "policy.py:6 g: AttributeError",
+            id="a gate that raises",
+        ),
+        pytest.param(
+            "@bayplan.gate\ndef g(pod):\n    return 'never'\n\n"
+            "@bayplan.order\ndef o(pod):\n    return float('nan')\n",
+            "policy.py:8 o: NaN comes neither before nor after anything",
+            id="an order behind a gate that lets nobody in",
+        ),
+        pytest.param(
             "@bayplan.score\ndef s(pod, nodes):\n    return nodes['cpu.fre']\n",
             "cpu.free",
             id="a column that is none",
@@ -92,3 +103,18 @@ def test_the_example_cluster_has_a_pod_on_each_node(count: int) -> None:
 
     assert len(cluster.nodes) == len(cluster.pods) == count
     assert cluster.nodes["cpu.free"].tolist() == [3900] * count
+
+
+def test_nobody_is_told_of_a_bind_that_never_was(tmp_path: Path) -> None:
+    code = "@bayplan.bound\ndef b(pod, node):\n    raise RuntimeError('told')\n"
+
+    assert problems(tmp_path, code) == []
+
+
+def test_a_hook_that_names_gangs_is_called_too(tmp_path: Path) -> None:
+    good = "@bayplan.gang\ndef g(pod):\n    return bayplan.Gang('a', size=2)\n"
+
+    assert problems(tmp_path, good) == []
+    (problem,) = problems(tmp_path, good.replace("2", "0"))
+
+    assert "g: ValueError: Gang 'a': size is how many pods it has, 1 or more; got 0" in problem

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import queue
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -29,6 +31,8 @@ Decide = Callable[[str, str], Fault]
 
 _PASSED_ON = ("Authorization", "Accept", "Content-Type")
 _CHUNK = 65536
+_LOOK_SECONDS = 0.05
+_Parts = queue.SimpleQueue[tuple[float, bytes]]
 
 
 class _Proxy(ThreadingHTTPServer):
@@ -48,6 +52,8 @@ class _Proxy(ThreadingHTTPServer):
         """Method and path of each request that was sent on whole and has no reply yet."""
         self.replies: list[tuple[str, str, int]] = []
         """Method, path and status of each request that has one."""
+        self.lag_seconds = 0.0
+        """How much later than they come the parts of a watch are passed on."""
         self.released = threading.Event()
         self.closing = threading.Event()
         self._upstream = urlsplit(upstream)
@@ -245,8 +251,28 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        # A stream that breaks raises, and then must not look as if it had ended in order.
-        while chunk := reply.read1(_CHUNK):
-            self.server.wait_while_silent(self.connection)
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
-        self.wfile.write(b"0\r\n\r\n")
+        # Read at once and written when it is due: the server does not notice that its watch is late.
+        parts: _Parts = queue.SimpleQueue()
+        writer = threading.Thread(target=self._write_late, args=(parts,))
+        writer.start()
+        try:
+            while writer.is_alive() and (chunk := reply.read1(_CHUNK)):
+                parts.put((time.monotonic(), b"%x\r\n%s\r\n" % (len(chunk), chunk)))
+            # A stream that breaks raises, and then must not look as if it had ended in order.
+            parts.put((time.monotonic(), b"0\r\n\r\n"))
+        finally:
+            parts.put((0.0, b""))
+            writer.join()
+
+    def _write_late(self, parts: _Parts) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                came, part = parts.get()
+                if not part:
+                    return
+                while (left := came + self.server.lag_seconds - time.monotonic()) > 0:
+                    self.server.closing.wait(min(left, _LOOK_SECONDS))
+                    if self.server.closing.is_set():
+                        return
+                self.server.wait_while_silent(self.connection)
+                self.wfile.write(part)

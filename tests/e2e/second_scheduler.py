@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import http.client
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,8 +31,10 @@ class SecondScheduler:
         kubeconfig: Path,
         name: str = "schedule",
         flags: Sequence[str] = (),
+        env: Mapping[str, str] = {},
     ) -> None:
         self._api = api
+        self._env = env
         self._directory = directory / name
         self._directory.mkdir()
         self.ops_port = free_port()
@@ -51,7 +53,7 @@ class SecondScheduler:
 
     def __enter__(self) -> Self:
         """Start it, and return when it has the cluster in view."""
-        self.child = Child("bayplan schedule", self.argv, log=self._directory / "bayplan.log")
+        self.child = Child("bayplan schedule", self.argv, log=self._directory / "bayplan.log", env=self._env)
         try:
             self.child.wait_until(lambda: self._answers("/readyz"), READY_SECONDS)
         except BaseException:

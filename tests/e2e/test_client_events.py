@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from bayplan.client.connect import from_kubeconfig
-from bayplan.client.events import record_event
+from bayplan.client.events import make_event, record_event, record_series
 from bayplan.client.rest import ApiClient
 from tests.controlplane.plane import ControlPlane
 
@@ -17,8 +19,7 @@ async def test_an_event_is_kept_with_its_pod(cluster: ControlPlane) -> None:
     pod = cluster.api.create_pod(name, cpu="100m")
     async with ApiClient(from_kubeconfig(cluster.kubeconfig)) as client:
         for message in ("too little CPU on 3 nodes", "é" * 2000):
-            await record_event(
-                client,
+            event = make_event(
                 namespace="default",
                 regarding=(name, pod["metadata"]["uid"]),
                 reason="FailedScheduling",
@@ -28,6 +29,9 @@ async def test_an_event_is_kept_with_its_pod(cluster: ControlPlane) -> None:
                 component="bayplan.dev/scheduler",
                 instance="bayplan-0",
             )
+            await record_event(client, event)
+            for count, known in ((2, True), (3, False)):
+                await record_series(client, event, count=count, observed=datetime.now(UTC), known=known)
 
     events = [e for e in cluster.api.items("events") if e["involvedObject"]["name"] == name]
     first, second = sorted(events, key=lambda e: len(e["message"]))
@@ -37,6 +41,7 @@ async def test_an_event_is_kept_with_its_pod(cluster: ControlPlane) -> None:
         assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
         assert (event["type"], event["reason"]) == ("Warning", "FailedScheduling")
         assert event["reportingComponent"] == "bayplan.dev/scheduler"
+        assert event["series"]["count"] == 3
     assert first["metadata"]["name"] != second["metadata"]["name"]
 
 

@@ -355,3 +355,32 @@ def test_what_would_help_is_what_the_reason_says(reason: Reason, said: str) -> N
 def test_the_default_plugins_can_add_twelve_hundred_points() -> None:
     assert sum(PLUGIN_POINTS.values()) == 1200
     assert PLUGIN_POINTS["TaintToleration"] == 300
+
+
+@pytest.mark.parametrize(
+    ("told", "kept_out"),
+    [
+        pytest.param(["gate: no quota"], "no quota", id="never let in"),
+        pytest.param(["filter", "gate: no quota"], "no quota", id="kept out after a refusal"),
+        pytest.param(["gate: no quota", "gate: "], "", id="let in, and not judged yet"),
+        pytest.param(["gate: no quota", "gate: ", "filter"], "", id="let in and judged"),
+    ],
+)
+def test_a_pod_that_is_kept_out_of_the_queue_is_told_so(told: list[str], kept_out: str) -> None:
+    journal = Journal()
+    for each in told:
+        verb, _, text = each.partition(": ")
+        if verb == "gate":
+            journal.note("gate", PodRef.of(POD), generation=1, error=text)
+        else:
+            question = Question(POD, CLUSTER.nodes, CLUSTER, datetime.now(UTC))
+            journal.write("filter", filter_nodes([policy(nowhere, name="nowhere")], question), generation=1)
+
+    why = explain(journal.entries(), every_node=CLUSTER.nodes.names, chosen="", to_wire=to_wire)
+
+    assert why is not None
+    assert (why.kept_out, why.error) == (kept_out, "")
+    assert why.offered == (4 if "filter" in told else 0)
+    assert [line.text for line in reversed(why.history) if line.verb == "gate"] == [
+        text.partition(": ")[2] or "let in" for text in told if text != "filter"
+    ]

@@ -4,11 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client import REGISTRY
 
 from bayplan.authoring.editions import Edition, anew
 from bayplan.authoring.load import load
+from bayplan.config.flags import Flags, load_all
 from bayplan.ops.metrics import Metrics
+from bayplan.testing import make_cluster, make_pod, run_policy
 
 HEAD = "import bayplan\nfrom prometheus_client import REGISTRY, Counter, Gauge\n"
 RULE = "\n@bayplan.filter\ndef rule(node):\n    return None\n"
@@ -38,6 +41,37 @@ def test_each_edition_has_its_own(tmp_path: Path) -> None:
     assert "own_seen 2.0" in scraped(second)
     assert "own_seen" not in "".join(scraped(third))
     assert REGISTRY.get_sample_value("own_seen") is None
+
+
+def test_a_file_that_a_configuration_names_twice_has_its_metrics_once(tmp_path: Path) -> None:
+    text = """
+SEEN = Counter("own_teams", "Pods by team.", ["team"])
+
+class Args(bayplan.Args):
+    team: str
+
+@bayplan.policy
+class Team:
+    def __init__(self, args: Args):
+        self.team = args.team
+
+    @bayplan.filter
+    def rule(self, pod, nodes):
+        SEEN.labels(self.team).inc()
+"""
+    (tmp_path / "policy.py").write_text(HEAD + text)
+    entries = [{"use": "policy.py:Team", "name": team, "args": {"team": team}} for team in ("red", "blue")]
+    config = {"apiVersion": "bayplan.dev/v1", "kind": "BayplanConfiguration", "policies": entries}
+    (tmp_path / "bayplan.yaml").write_text(yaml.safe_dump(config))
+
+    loaded = load_all([], Flags(config=tmp_path / "bayplan.yaml"))
+    for policy in loaded.policies:
+        run_policy([policy], make_pod(), make_cluster(["node"]))
+
+    assert [policy.name for policy in loaded.policies] == ["red", "blue"]
+    lines = scraped(loaded.edition)
+    assert 'own_teams_total{team="red"} 1.0' in lines
+    assert 'own_teams_total{team="blue"} 1.0' in lines
 
 
 def test_one_that_a_function_or_a_file_beside_makes_is_the_policys_too(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from bayplan.config.profile import Profile
 from bayplan.engine.choose import choose
+from bayplan.engine.cycle import Question
 from bayplan.engine.make_room import make_room
 from bayplan.engine.trials import Trials
+from bayplan.kube.meta import NO_META
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
@@ -86,7 +88,7 @@ def _message(pod: Json) -> str:
 def test_many_nodes_at_once_are_judged_as_each_by_itself(number: int) -> None:
     case = crowded_case(SEED, number)
     world, incoming = _decoded(case)
-    trials = Trials(POLICIES, incoming, world, NOW)
+    trials = Trials(POLICIES, Question(incoming, world.nodes, world, NOW))
     gone = {
         node: {pod.uid for pod in world.pods_on(node) if pod.priority < incoming.priority}
         for node in world.nodes.names
@@ -94,9 +96,38 @@ def test_many_nodes_at_once_are_judged_as_each_by_itself(number: int) -> None:
 
     together = trials.refusals(gone)
 
-    alone = [Trials(POLICIES, incoming, world, NOW).refusals({node: gone[node]}) for node in gone]
+    alone = [
+        Trials(POLICIES, Question(incoming, world.nodes, world, NOW)).refusals({node: gone[node]})
+        for node in gone
+    ]
     assert together == {node: texts for one in alone for node, texts in one.items()}
     assert trials.fitting(gone) == {node for node, texts in together.items() if not texts}
+
+
+@pytest.mark.parametrize("number", range(0, 60, 3))
+def test_nodes_that_are_kept_for_others_are_judged_as_each_by_itself(number: int) -> None:
+    world, incoming = _decoded(crowded_case(SEED, number))
+    # Pods of the world wait as well, for a node that is not their own.
+    names = list(world.nodes.names)
+    coming = {
+        node: [
+            msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata or NO_META, uid="x"))
+        ]
+        for node, other in zip(names, [*names[1:], names[0]], strict=True)
+        for pod in world.pods_on(other)[:1]
+    }
+    kept = world.keeping(coming)
+    gone = {node: {pod.uid for pod in world.pods_on(node)[1:]} for node in names}
+
+    together = Trials(POLICIES, Question(incoming, kept.nodes, kept, NOW)).refusals(gone)
+
+    for node in names:
+        bare = world.without_on({node: gone[node]})
+        passes = [
+            choose(POLICIES, incoming, seen, now=NOW).filtered.refusal(seen.rows[node]) is None
+            for seen in (bare.expecting({node: coming.get(node, [])}), bare)
+        ]
+        assert (not together[node]) == all(passes)
 
 
 def test_a_case_depends_on_the_seed_and_its_number_alone() -> None:

@@ -145,6 +145,32 @@ async def test_a_pod_by_assumption_that_a_list_did_not_have_is_looked_for(there:
     assert view.cache.assumed_count == 0
 
 
+class Followed:
+    """Writes down which pods came and went, by UID."""
+
+    def __init__(self) -> None:
+        self.here: set[str] = set()
+
+    def pod_is(self, pod: Any) -> None:
+        self.here.add(pod.uid)
+
+    def pod_gone(self, pod: Any) -> None:
+        self.here.discard(pod.uid)
+
+    def told(self, news: frozenset[str]) -> None:
+        pass
+
+
+async def test_a_list_tells_also_of_the_pod_that_had_the_name_of_another_one() -> None:
+    followed = Followed()
+    view = LiveView(None, max_age_seconds=60, follower=followed)  # type: ignore[arg-type]
+    pod_store(view).replace([make_pod("web", uid="first"), make_pod("gone", uid="gone")])
+
+    pod_store(view).replace([make_pod("web", uid="second")])
+
+    assert followed.here == {"second"}
+
+
 async def test_a_node_that_is_deleted_while_it_is_read_does_not_come_back() -> None:
     view, api = make_view(), Api()
     view._client = api  # type: ignore[assignment]

@@ -60,6 +60,7 @@ class Shelf:
         self._named = named
         self._module = ModuleType(self.package, "The files of one folder, as they were at one load.")
         self._module.__path__ = [str(folder)]
+        self._loaded: dict[Path, ModuleType] = {}
         self._builtins = {**vars(builtins), "__import__": self._import}
 
     def take_down(self, names: Sequence[str]) -> None:
@@ -81,7 +82,13 @@ class Shelf:
                 yield self._named / Path(file).relative_to(self._folder)
 
     def load(self, name: str, file: Path) -> ModuleType:
-        """Import a file of the folder; another time it is another module."""
+        """Import a file of the folder, once for an edition, however many policies are made of it.
+
+        The everyday edition has no end, and files change: there it is another module each time.
+        """
+        known = self._loaded.get(file)
+        if known is not None and self.edition is not _everyday:
+            return known
         _shelves[self.package] = self
         sys.modules[self.package] = self._module
         # A hyphen: no `import` can mean it.
@@ -91,6 +98,7 @@ class Shelf:
         assert spec is not None, "a loader was given"
         module = sys.modules[full] = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
+        self._loaded[file] = module
         return module
 
     def furnish(self, module: ModuleType) -> None:

@@ -5,14 +5,21 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, get_args, overload
 
 from bayplan.kube.yaml import suggest
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
-Kind = Literal["prepare", "filter", "prefer", "score", "protect", "victims", "allocate"]
+Kind = Literal[
+    "prepare", "filter", "prefer", "score", "protect", "victims", "allocate", "gang", "gate", "order", "bound"
+]
+
+Reads = Literal["node", "pods", "cluster"]
+"""What an answer about a node depends on: the node, also the pods on it, or anything at all."""
+ReadsOf = Reads | Callable[[Any, Any], Reads]
+"""The same, or how to tell for a pod in a cluster."""
 
 _ABOUT_NODES = frozenset({"pod", "node", "nodes", "args", "prepared", "cluster", "now"})
 _KNOWN: dict[str, frozenset[str]] = {
@@ -23,6 +30,10 @@ _KNOWN: dict[str, frozenset[str]] = {
     "allocate": frozenset({"pod", "node", "args", "prepared", "cluster", "now"}),
     "protect": frozenset({"pod", "victim", "args", "prepared", "cluster", "now"}),
     "victims": frozenset({"pod", "victims", "node", "args", "prepared", "cluster", "now"}),
+    "gang": frozenset({"pod", "args"}),
+    "gate": frozenset({"pod", "args", "cluster", "now"}),
+    "order": frozenset({"pod", "args", "now"}),
+    "bound": frozenset({"pod", "node", "args", "now"}),
 }
 _NOT_PLAIN = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 _NEEDED = {
@@ -51,6 +62,7 @@ class HookSpec:
     weight: float = 1.0
     recheck: bool = False
     first: bool = False
+    reads: ReadsOf = "cluster"
 
     @property
     def per_node(self) -> bool:
@@ -61,9 +73,14 @@ class HookSpec:
 @overload
 def filter(function: F, /) -> F: ...
 @overload
-def filter(*, recheck: bool = False, first: bool = False) -> Callable[[F], F]: ...
+def filter(*, recheck: bool = False, first: bool = False, reads: ReadsOf = "cluster") -> Callable[[F], F]: ...
 def filter(
-    function: F | None = None, /, *, recheck: bool = False, first: bool = False
+    function: F | None = None,
+    /,
+    *,
+    recheck: bool = False,
+    first: bool = False,
+    reads: ReadsOf = "cluster",
 ) -> F | Callable[[F], F]:
     """A hard rule. ``None`` or ``True`` passes; a text or a `Reason` refuses.
 
@@ -75,8 +92,12 @@ def filter(
 
     One that is ``first`` speaks before those that are not, of all policies: what it refuses is told in its
     words, as that the pod's claim does not exist.
+
+    ``reads`` is a promise that makes `bayplan schedule` faster: pods which differ in name alone get the same
+    answer, and the answer about a node depends on nothing but that node (``"node"``) or the node with the
+    pods on it (``"pods"``). It is then asked again only about nodes on which something happened.
     """
-    return _decorate(function, "filter", recheck=recheck, first=first)
+    return decorate(function, "filter", recheck=recheck, first=first, reads=reads)
 
 
 @overload
@@ -85,7 +106,7 @@ def prefer(function: F, /) -> F: ...
 def prefer() -> Callable[[F], F]: ...
 def prefer(function: F | None = None, /) -> F | Callable[[F], F]:
     """A soft rule: a filter over the nodes that are left, void when none would remain."""
-    return _decorate(function, "prefer")
+    return decorate(function, "prefer")
 
 
 @overload
@@ -96,6 +117,7 @@ def score(
     range: tuple[float, float] | None = None,
     best: Literal["high", "low"] = "high",
     weight: float = 1.0,
+    reads: ReadsOf = "cluster",
 ) -> Callable[[F], F]: ...
 def score(
     function: F | None = None,
@@ -104,13 +126,17 @@ def score(
     range: tuple[float, float] | None = None,
     best: Literal["high", "low"] = "high",
     weight: float = 1.0,
+    reads: ReadsOf = "cluster",
 ) -> F | Callable[[F], F]:
     """A preference: any finite number a node; NaN is no opinion.
 
     Without ``range`` the scores of one call are stretched over the full range; with it they are
     taken as they are, so that a small difference stays small.
+
+    ``reads`` is the promise that `filter` describes. With ``"node"`` the numbers may also depend on which
+    other nodes are scored, as when they are shares of the highest.
     """
-    return _decorate(function, "score", range=range, best=best, weight=weight)
+    return decorate(function, "score", range=range, best=best, weight=weight, reads=reads)
 
 
 @overload
@@ -119,7 +145,7 @@ def protect(function: F, /) -> F: ...
 def protect() -> Callable[[F], F]: ...
 def protect(function: F | None = None, /) -> F | Callable[[F], F]:
     """Whether ``victim`` must not be evicted for ``pod``; its node is then no candidate."""
-    return _decorate(function, "protect")
+    return decorate(function, "protect")
 
 
 @overload
@@ -132,7 +158,7 @@ def victims(function: F | None = None, /) -> F | Callable[[F], F]:
     A number, or several that are compared in order; a text or a `Reason` takes the node out; ``None``
     is no opinion.
     """
-    return _decorate(function, "victims")
+    return decorate(function, "victims")
 
 
 @overload
@@ -144,7 +170,7 @@ def allocate(function: F | None = None, /) -> F | Callable[[F], F]:
 
     It only says; writing it down, counting it and giving it back are not its business.
     """
-    return _decorate(function, "allocate")
+    return decorate(function, "allocate")
 
 
 @overload
@@ -153,7 +179,7 @@ def prepare(function: F, /) -> F: ...
 def prepare() -> Callable[[F], F]: ...
 def prepare(function: F | None = None, /) -> F | Callable[[F], F]:
     """Run once a pod, before the other hooks, which get its result as ``prepared``."""
-    return _decorate(function, "prepare")
+    return decorate(function, "prepare")
 
 
 def policy(cls: C, /) -> C:
@@ -191,13 +217,16 @@ def where(thing: Any) -> str:
         return getattr(thing, "__module__", None) or "?"
 
 
-def _decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F], F]:
+def decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F], F]:
+    """Mark the function as a hook of that kind; without one, what will."""
+
     def mark(target: F) -> F:
         if not inspect.isfunction(target):
             raise PolicyError(f"@bayplan.{kind} is for functions and methods, not {target!r}")
         if kind == "score":
-            _check_score(target, **options)
+            _check_score(target, **{name: options[name] for name in ("range", "best", "weight")})
         spec = HookSpec(kind, _parameters(target, kind), where(target), **options)
+        _check_reads(target, spec)
         setattr(target, HOOK, spec)
         return target
 
@@ -215,6 +244,15 @@ def _check_score(function: Callable[..., Any], *, range: Any, best: Any, weight:
         raise PolicyError(f'{at}: best must be "high" or "low", not {best!r}')
     if not (_finite(weight) and weight > 0):
         raise PolicyError(f"{at}: weight must be a number above 0, not {weight!r}")
+
+
+def _check_reads(function: Callable[..., Any], spec: HookSpec) -> None:
+    at = f"{where(function)} {function.__name__}"
+    if not callable(spec.reads) and spec.reads not in get_args(Reads):
+        known = ", ".join(f'"{each}"' for each in get_args(Reads))
+        raise PolicyError(f"{at}: reads must be one of {known}, not {spec.reads!r}")
+    if spec.reads != "cluster" and "now" in spec.parameters:
+        raise PolicyError(f"{at}: what depends on `now` is never the same again; leave out `reads`")
 
 
 def _finite(value: Any) -> bool:

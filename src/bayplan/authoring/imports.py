@@ -36,7 +36,7 @@ def _refuse_directory(path: Path) -> None:
 
 
 def import_file(path: Path) -> ModuleType:
-    """The file as a module of its own, however often it was imported before."""
+    """The file as a module of its own, whatever other loads have imported."""
     _refuse_directory(path)
     if not path.is_file():
         raise PolicyError(f"{path}: no such file; `bayplan init` writes a first policy")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.authoring.gang import Gang
 from bayplan.authoring.registry import Hook
 from bayplan.authoring.verdict import Reason, Score, Verdict
 from bayplan.kube.yaml import suggest
@@ -90,6 +91,19 @@ def allocation(hook: Hook, available: dict[str, Any]) -> Allocation | Reason | N
     if isinstance(result, str):
         return Reason(result)
     raise BadResult(f"{hook.title}: returned {_name(result)}, want an Allocation, a Reason or None")
+
+
+def gang(hook: Hook, available: dict[str, Any]) -> Gang | None:
+    """What a ``gang`` hook says: which gang the pod belongs to, or that it is on its own."""
+    result = hook.call(available)
+    if result is None or isinstance(result, Gang):
+        return result
+    raise BadResult(f"{hook.title}: returned {_name(result)}, want a Gang or None")
+
+
+def gate(hook: Hook, available: dict[str, Any]) -> Reason | None:
+    """Why a ``gate`` hook keeps the pod out; ``None`` where it lets it in."""
+    return _reason(hook, hook.call(available), "")
 
 
 def _each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Any:

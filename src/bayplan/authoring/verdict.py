@@ -97,7 +97,7 @@ class Verdict:
         codes = np.zeros(count, dtype=np.int16)
         codes[rows] = self.codes
         places = np.zeros(count, dtype=np.intp)
-        places[rows] = np.arange(len(rows))
+        places[rows] = np.arange(len(rows)) if self.places is None else self.places
         return Verdict(codes, self.reasons, self.values, places=places)
 
     def reason(self, row: int) -> Reason | None:

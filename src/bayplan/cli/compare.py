@@ -1,10 +1,16 @@
 """``bayplan compare``: what another configuration would have done with what was recorded."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bayplan.cli.options import output_option
+
+if TYPE_CHECKING:
+    from bayplan.authoring.registry import Policy
+    from bayplan.kube.pod import Pod
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -36,23 +42,39 @@ def command(file: Path, configs: tuple[Path, ...], price_label: str, html: Path 
     from bayplan.authoring.editions import anew
     from bayplan.cli.failing import explained
     from bayplan.cli.recordings import show_comparison
-    from bayplan.config.flags import Flags, load_all
-    from bayplan.recording.describe import reload_described
+    from bayplan.config.flags import Flags, Loaded, load_all
+    from bayplan.recording.describe import reload_described, with_profiles
+    from bayplan.recording.lines import Configuration
+    from bayplan.runtimes.scheduler.again import Again
     from bayplan.runtimes.simulator.cases import Recording
     from bayplan.runtimes.simulator.compare import compare
+    from bayplan.runtimes.simulator.judge import Side
     from bayplan.runtimes.simulator.report import write_report
 
     if len(configs) > 2:
         raise click.UsageError("give --config twice at most: the one and the other")
+
+    def side_of(loaded: Loaded) -> Side:
+        known: dict[Configuration, Again] = {}
+
+        def policies_for(told: Configuration, pod: "Pod") -> Sequence["Policy"]:
+            if not told.profiles:
+                return loaded.policies
+            if told not in known:
+                known[told] = Again(with_profiles(loaded, told))
+            return known[told].policies_for(pod)
+
+        return policies_for
+
     with explained():
         sides = []
         if len(configs) == 1:
             told = Recording(file).configurations()[-1]
-            sides.append(("as recorded", reload_described(told).policies))
+            sides.append(("as recorded", side_of(reload_described(told))))
         for config in configs:
             # Files of one name beside two configurations are two files.
             with anew():
-                sides.append((str(config), load_all((), Flags(config=config)).policies))
+                sides.append((str(config), side_of(load_all((), Flags(config=config)))))
         (first, one), (second, other) = sides
         found = compare(file, one, other, names=(first, second), price_label=price_label)
         if html is not None:

@@ -12,6 +12,7 @@ def explained() -> Iterator[None]:
     from bayplan.authoring.hooks import PolicyError
     from bayplan.client.errors import ApiError, ConnectError
     from bayplan.config.load import ConfigError
+    from bayplan.install.errors import InstallError
     from bayplan.kube.quantity import QuantityError
     from bayplan.ops.tls import TlsError
     from bayplan.ops.tracing import TracingError
@@ -25,6 +26,7 @@ def explained() -> Iterator[None]:
         AskError,
         ConfigError,
         ConnectError,
+        InstallError,
         ListenError,
         PolicyError,
         QuantityError,

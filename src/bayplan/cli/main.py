@@ -13,6 +13,9 @@ _COMMANDS = (
     "demo",
     "init",
     "check",
+    "doctor",
+    "render",
+    "certs",
     "serve",
     "schedule",
     "why",
@@ -22,12 +25,16 @@ _COMMANDS = (
     "compare",
     "export-test",
 )
+# `render.py` draws tables for every command.
+_FILES = {"render": "manifests", "export-test": "export_test"}
 _EPILOG = """\b
 Start here:
   bayplan demo                        see it work, no cluster needed
   bayplan init my-policy              write a first policy, its test, its configuration
   bayplan check --config FILE         find mistakes before kube-scheduler does
+  bayplan doctor scheduler.yaml       find the traps in kube-scheduler's configuration
   bayplan serve policy.py --kubeconfig ~/.kube/config
+  bayplan render sidecar policy.py    everything for a cluster, as YAML
   bayplan schedule policy.py --kubeconfig ~/.kube/config
   bayplan why pod/NAME                read why a pod is where it is, or is nowhere
 """
@@ -42,7 +49,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"bayplan.cli.{cmd_name.replace('-', '_')}").command
+        command: click.Command = importlib.import_module(
+            f"bayplan.cli.{_FILES.get(cmd_name, cmd_name)}"
+        ).command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

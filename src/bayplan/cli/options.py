@@ -25,6 +25,30 @@ _CLUSTER = [
     ),
 ]
 
+_PAGE = click.option(
+    "--page-listen", metavar="HOST:PORT", help="The page with decisions, or off.  [127.0.0.1:8890]"
+)
+_FILES = [
+    click.option(
+        "--record",
+        type=_FILE,
+        metavar="FILE",
+        help="Record every decision, for `bayplan replay`; FILE.gz is compressed.",
+    ),
+    click.option(
+        "--shadow",
+        type=_FILE,
+        metavar="FILE",
+        help="Have a candidate, FILE.yaml or FILE.py, judge beside these, and count where it disagrees.",
+    ),
+    click.option(
+        "--journal-file",
+        type=_FILE,
+        metavar="FILE",
+        help="Write decisions down, for `bayplan why --journal` when the server is gone.",
+    ),
+]
+
 _LOGGING = [
     click.option(
         "--log-level",
@@ -56,6 +80,12 @@ def cluster_options(function: F) -> F:
 def live_cluster_options(function: F) -> F:
     """Which API server nodes and pods come from, where a file would not do."""
     return _with(_CLUSTER[:-1], function)
+
+
+def door_options(*, ops_listen: str) -> Callable[[F], F]:
+    """Where a server is looked at, and what it writes down beside its decisions."""
+    ops = click.option("--ops-listen", metavar="HOST:PORT", help=f"Health and metrics.  [{ops_listen}]")
+    return lambda function: _with([ops, _PAGE, *_FILES], function)
 
 
 def logging_options(function: F) -> F:

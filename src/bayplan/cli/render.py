@@ -68,8 +68,8 @@ def counted(number: int, one: str, more: str) -> str:
 
 
 def _called(spec: "HookSpec") -> str:
-    if spec.kind == "allocate":
-        return "at bind"
+    if spec.kind in ("allocate", "bound"):
+        return "at bind" if spec.kind == "allocate" else "after bind"
     how = {"protect": "per victim", "victims": "per candidate"}.get(
         spec.kind, "per node" if spec.per_node else "per pod"
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayplan.cli.options import live_cluster_options, logging_options, policy_options
+from bayplan.cli.options import door_options, live_cluster_options, logging_options, policy_options
 
 if TYPE_CHECKING:
     from bayplan.ops.logs import LogFormat
@@ -48,14 +48,7 @@ Examples:
     "--qps", type=click.FloatRange(min=0, min_open=True), help="Requests a second, beside binds.  [50]"
 )
 @click.option("--burst", type=click.IntRange(min=1), help="How many at once before that counts.  [100]")
-@click.option("--ops-listen", metavar="HOST:PORT", help="Health and metrics.  [127.0.0.1:8891]")
-@click.option("--page-listen", metavar="HOST:PORT", help="The page with decisions, or off.  [127.0.0.1:8890]")
-@click.option(
-    "--journal-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write decisions down, for `bayplan why --journal`.",
-)
+@door_options(ops_listen="127.0.0.1:8891")
 @logging_options
 def command(policies: tuple[str, ...], log_level: str, log_format: "LogFormat", **flags: Any) -> None:
     """Place pods by kube-scheduler's own rules and yours, beside the kube-scheduler that is there.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayplan.cli.options import cluster_options, logging_options, policy_options
+from bayplan.cli.options import cluster_options, door_options, logging_options, policy_options
 
 if TYPE_CHECKING:
     from bayplan.ops.logs import LogFormat
@@ -33,26 +33,7 @@ Examples:
 @click.command(epilog=_EPILOG, short_help="Answer kube-scheduler with policies.")
 @policy_options
 @click.option("--listen", metavar="HOST:PORT", help="Where kube-scheduler calls.  [127.0.0.1:8888]")
-@click.option("--ops-listen", metavar="HOST:PORT", help="Health and metrics.  [127.0.0.1:8889]")
-@click.option("--page-listen", metavar="HOST:PORT", help="The page with decisions, or off.  [127.0.0.1:8890]")
-@click.option(
-    "--record",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Record every decision, for `bayplan replay`; FILE.gz is compressed.",
-)
-@click.option(
-    "--shadow",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Have a candidate, FILE.yaml or FILE.py, judge beside these, and count where it disagrees.",
-)
-@click.option(
-    "--journal-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write decisions down, for `bayplan why --journal` when the server is gone.",
-)
+@door_options(ops_listen="127.0.0.1:8889")
 @click.option("--path", metavar="PATH", help="What the verbs are under: the path of urlPrefix.  [/]")
 @cluster_options
 @click.option(

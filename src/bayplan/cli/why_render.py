@@ -71,7 +71,7 @@ def _show(out: Console, why: "Why", *, source: str) -> None:
     _print(out, Text(f"{why.at}, {source}", style="dim"))
     if why.event:
         _print(out, Text(f"\n{_plain(why.event)}"))
-    _section(out, "Nodes", [_counts(why)])
+    _section(out, "Nodes", [_counts(why)] if why.offered or not why.kept_out else [])
     refused = [group for group in why.refused if not group.shadow]
     _section(out, "Refused", [_refused(group) for group in refused])
     _section(out, "Shadow policies would have refused", [_refused(g) for g in why.refused if g.shadow])

@@ -19,6 +19,8 @@ def headline(why: "Why") -> str:
         return "not created"
     if why.chosen:
         return f"on {why.chosen}"
+    if why.kept_out:
+        return "kept out"
     if why.never_offered is None or (why.passed and not why.pods_seen):
         return "asked about"
     return "not seen on a node" if why.passed else "waits"
@@ -28,6 +30,8 @@ def outcome(why: "Why") -> str:
     """Who chose what, and, where that is not our best, why that can be."""
     if why.decision == 0:
         return _would_be(why)
+    if why.kept_out and not why.chosen:
+        return f"It is kept out of the queue: {why.kept_out}. It is asked about again when that may change."
     return _chosen(why) if why.chosen else _nowhere(why)
 
 

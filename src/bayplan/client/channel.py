@@ -1,14 +1,18 @@
 """One request on its way: what it shows of us, how long it may take, what its failure means."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import aiohttp
 
 from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError, NotSent, Silent, Unreachable, message_of
+from bayplan.client.lines import Lines
 from bayplan.client.login import Access
 from bayplan.client.sockets import open_socket
 
@@ -21,12 +25,19 @@ class Channel:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self.server_date = ""
+        """The ``Date`` of the last answer: what the server's clock says."""
         connector = aiohttp.TCPConnector(limit=64, socket_factory=open_socket)
+        self._lines = (
+            None if connection.proxy else Lines(connection.server, server_name=connection.server_name)
+        )
         # Proxies of the environment are for the internet; the API server is named in the kubeconfig.
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
 
     async def close(self) -> None:
         """Close them all."""
+        if self._lines is not None:
+            self._lines.close()
         await self._session.close()
 
     async def send(
@@ -48,24 +59,71 @@ class Channel:
         if left <= 0:
             # aiohttp takes 0 for all the time in the world.
             raise NotSent(f"{doing}: no time was left to send it")
-        options = self._options(access, aiohttp.ClientTimeout(total=left))
-        options["headers"] |= headers or {}
+        shown = {**self._headers(access), **(headers or {})}
         if data is not None:
-            options["headers"]["Content-Type"] = content_type
-        if method != "GET":
-            options["middlewares"] = (_once,)
-        url = self._connection.server + path
+            shown["Content-Type"] = content_type
+        # Lists are large and few: for those the library takes no longer, and a proxy is its business too.
+        by_line = self._lines is not None and method != "GET"
+        send = self._write if by_line else self._ask
         try:
-            async with self._session.request(method, url, params=params, data=data, **options) as response:
-                content = await response.read()
+            answer = await send(method, path, access, shown, data=data, params=params, seconds=left)
         except TimeoutError as error:
             raise Unreachable(f"{doing}: no answer in {timeout_seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # ValueError: an address or a header that cannot be sent.
+            # ValueError: an address or a header that cannot be sent, or an answer that cannot be read.
             raise _network_error(error, doing=doing) from error
-        if 200 <= response.status < 300:
-            return content
-        raise self._refusal(response, content, doing=doing, access=access)
+        self.server_date = answer.date
+        if 200 <= answer.status < 300:
+            return answer.content
+        raise self._refusal(answer.status, answer.retry_after, answer.content, doing=doing, access=access)
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        access: Access,
+        headers: Mapping[str, str],
+        *,
+        data: bytes | None,
+        params: dict[str, str] | None,
+        seconds: float,
+    ) -> "_Answer":
+        options = self._options(access, aiohttp.ClientTimeout(total=seconds)) | {"headers": headers}
+        if method != "GET":
+            options["middlewares"] = (_once,)
+        url = self._connection.server + path
+        async with self._session.request(method, url, params=params, data=data, **options) as response:
+            told = response.headers
+            return _Answer(
+                response.status, await response.read(), told.get("Date", ""), told.get("Retry-After", "")
+            )
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        access: Access,
+        headers: Mapping[str, str],
+        *,
+        data: bytes | None,
+        params: dict[str, str] | None,
+        seconds: float,
+    ) -> "_Answer":
+        lines = self._lines
+        assert lines is not None, "asked only where there are lines"
+        target = f"{lines.prefix}{path}?{urlencode(params)}" if params else lines.prefix + path
+        request = _request(method, target, {"Host": lines.authority, **headers}, data or b"")
+        deadline = time.monotonic() + seconds
+        sent = False
+        try:
+            async with lines.line(access.tls, timeout_seconds=seconds) as line:
+                sent = True
+                answer = await line.ask(request, timeout_seconds=max(0.001, deadline - time.monotonic()))
+        except (TimeoutError, OSError) as error:
+            if sent or isinstance(error, ssl.SSLCertVerificationError):
+                raise
+            raise _NoLine(str(error) or "no connection in time") from error
+        return _Answer(answer.status, answer.body, answer.header("date"), answer.header("retry-after"))
 
     async def lines(
         self,
@@ -91,7 +149,8 @@ class Channel:
                 raise Unreachable(f"{doing}: no answer in {_ANSWER_SECONDS:.0f} s") from error
             async with response:
                 if response.status != 200:
-                    raise self._refusal(response, await response.read(), doing=doing, access=access)
+                    wait, content = response.headers.get("Retry-After", ""), await response.read()
+                    raise self._refusal(response.status, wait, content, doing=doing, access=access)
                 if opened is not None:
                     opened()
                 rest = b""
@@ -115,16 +174,21 @@ class Channel:
 
     async def _access(self) -> Access:
         login = self._connection.login
-        # A program may have to be run, which takes a second or two.
-        return await asyncio.wrap_future(login.begin()) if login else self._connection.access()
+        if login is not None:
+            # A program may have to be run, which takes a second or two.
+            return await asyncio.wrap_future(login.begin())
+        return self._connection.access()
 
-    def _options(self, access: Access, timeout: aiohttp.ClientTimeout) -> dict[str, Any]:
+    def _headers(self, access: Access) -> dict[str, str]:
         headers = {"Accept": _JSON}
         if access.token:
             # A program, or a kubeconfig, may end it with a newline.
             headers["Authorization"] = f"Bearer {access.token.strip()}"
+        return headers
+
+    def _options(self, access: Access, timeout: aiohttp.ClientTimeout) -> dict[str, Any]:
         return {
-            "headers": headers,
+            "headers": self._headers(access),
             # With the request, not with the session: a new certificate comes in a new context.
             "ssl": access.tls or True,
             "server_hostname": self._connection.server_name,
@@ -133,14 +197,31 @@ class Channel:
             "timeout": timeout,
         }
 
-    def _refusal(
-        self, response: aiohttp.ClientResponse, content: bytes, *, doing: str, access: Access
-    ) -> ApiError:
-        if response.status == 401 and self._connection.login is not None:
+    def _refusal(self, status: int, wait: str, content: bytes, *, doing: str, access: Access) -> ApiError:
+        if status == 401 and self._connection.login is not None:
             self._connection.login.forget(access)
-        wait = response.headers.get("Retry-After", "")
         seconds = float(wait) if wait.isdecimal() else None
-        return ApiError(response.status, message_of(content), doing=doing, retry_after_seconds=seconds)
+        return ApiError(status, message_of(content), doing=doing, retry_after_seconds=seconds)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    content: bytes
+    date: str
+    retry_after: str
+
+
+class _NoLine(OSError):
+    """There was no connection to send it on: nothing can have come of it."""
+
+
+def _request(method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header or an address has a line break in it")
+    head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""])
+    return head.encode("latin-1") + body
 
 
 async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
@@ -156,7 +237,9 @@ async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerTy
 def _network_error(error: Exception, *, doing: str) -> ConnectError:
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return Unreachable(f"{doing}: the proxy said {error.status}: {error.message}")
-    text = f"{doing}: {error or type(error).__name__}"
+    text = f"{doing}: {str(error) or type(error).__name__}"
+    if isinstance(error, _NoLine):
+        return NotSent(text)
     # A certificate that is wrong now is wrong a second later.
-    wrong = isinstance(error, aiohttp.ClientConnectorCertificateError)
+    wrong = isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError)
     return ConnectError(text) if wrong else Unreachable(text)

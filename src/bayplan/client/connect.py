@@ -4,11 +4,13 @@ import base64
 import os
 import ssl
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from bayplan.client.errors import ConnectError
+from bayplan.client.kept_file import KeptFile
 from bayplan.client.kubeconfig import Cluster, User, read_kubeconfig
 from bayplan.client.login import Access, ExecLogin
 from bayplan.client.tls import FileContext, client_context, pem, show_certificate
@@ -33,6 +35,11 @@ class Connection:
     tls_files: FileContext | None = None
     """Where the context comes from files: ``tls`` is what was in them at first."""
 
+    @cached_property
+    def _token_in_file(self) -> KeptFile:
+        assert self.token_file is not None, "asked only where there is one"
+        return KeptFile(self.token_file)
+
     def access(self) -> Access:
         """What to show; files are read each time, since Kubernetes replaces them.
 
@@ -44,7 +51,7 @@ class Connection:
         if self.token_file is None:
             return Access(self.token, tls)
         try:
-            return Access(self.token_file.read_text().strip(), tls)
+            return Access(self._token_in_file.content().decode().strip(), tls)
         except OSError as error:
             raise ConnectError(f"{self.token_file}: {error.strerror or error}") from error
 

@@ -1,20 +1,24 @@
-"""Telling people what was decided: Events, which ``kubectl describe pod`` shows."""
+"""Telling people what was decided: Events, which ``kubectl describe pod`` shows.
 
+The same said again is no new Event: it is counted in the first one, which is a series from then on.
+"""
+
+import time
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
+from bayplan.client.errors import ApiError
 from bayplan.client.rest import ApiClient
 
 # The API server refuses longer ones; it counts bytes.
 _NOTE_BYTES = 1024
-# The API server cuts the start of a name that it makes up at 58 characters.
-_NAME_CHARACTERS = 57
+# A name has 253 characters at the most, and the time behind the dot takes up to 17 of them.
+_NAME_CHARACTERS = 236
 _TIMEOUT_SECONDS = 5.0
 
 
-async def record_event(
-    client: ApiClient,
+def make_event(
     *,
     namespace: str,
     regarding: tuple[str, str],
@@ -24,23 +28,21 @@ async def record_event(
     component: str,
     instance: str,
     kind: Literal["Normal", "Warning"] = "Normal",
-    timeout_seconds: float = _TIMEOUT_SECONDS,
-) -> None:
-    """Write one Event about a pod, ``regarding`` its name and UID; a longer message is cut.
+) -> dict[str, Any]:
+    """An Event about a pod, ``regarding`` its name and UID; a longer message is cut.
 
     ``component`` says who reports (``bayplan.dev/scheduler``), ``instance`` which of them, ``action`` what
-    it did (``Binding``). Needs the right to create ``events`` of ``events.k8s.io``. An Event that cannot be
-    written raises like any request; it is never worth failing for.
+    it did (``Binding``).
     """
     name, uid = regarding
-    event = {
+    return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
-            "generateName": name[:_NAME_CHARACTERS].rstrip("-.") + "-",
+            "name": f"{name[:_NAME_CHARACTERS].rstrip('-.')}.{time.time_ns():x}",
             "namespace": namespace,
         },
-        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "eventTime": _stamp(datetime.now(UTC)),
         "type": kind,
         "reason": reason,
         "action": action,
@@ -49,8 +51,55 @@ async def record_event(
         "reportingController": component,
         "reportingInstance": instance,
     }
-    path = f"/apis/events.k8s.io/v1/namespaces/{quote(namespace, safe='')}/events"
-    await client.create(path, event, timeout_seconds=timeout_seconds)
+
+
+async def record_event(
+    client: ApiClient, event: dict[str, Any], *, timeout_seconds: float = _TIMEOUT_SECONDS
+) -> None:
+    """Write an Event. Needs the right to create ``events`` of ``events.k8s.io``.
+
+    One that cannot be written raises like any request; it is never worth failing for.
+    """
+    await client.create(_path(event), event, timeout_seconds=timeout_seconds)
+
+
+async def record_series(
+    client: ApiClient,
+    event: dict[str, Any],
+    *,
+    count: int,
+    observed: datetime,
+    known: bool,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> None:
+    """Write that an Event was seen ``count`` times, at last when it was ``observed``.
+
+    ``known`` says that the API server has the Event. One that it has lost, after an hour, is written anew;
+    one that it has all the same, since its answer was lost, is not written twice. Needs the right to create
+    and to patch ``events`` of ``events.k8s.io``.
+    """
+    series = {"series": {"count": count, "lastObservedTime": _stamp(observed)}}
+    path = f"{_path(event)}/{quote(event['metadata']['name'], safe='')}"
+    for patching in (known, not known):
+        try:
+            if patching:
+                await client.patch(path, series, timeout_seconds=timeout_seconds)
+            else:
+                await record_event(client, event | series, timeout_seconds=timeout_seconds)
+        except ApiError as error:
+            mistaken = error.status == (404 if patching else 409) and patching == known
+            if not mistaken:
+                raise
+        else:
+            return
+
+
+def _path(event: dict[str, Any]) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{quote(event['metadata']['namespace'], safe='')}/events"
+
+
+def _stamp(when: datetime) -> str:
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _cut(message: str) -> str:

@@ -21,8 +21,9 @@ async def write_unscheduled(
 ) -> None:
     """Set the condition ``PodScheduled`` to False, and ``nominatedNodeName`` unless it is ``None``.
 
-    ``first`` says that the condition was not so before: the time of the change is written then. Needs the
-    right to patch ``pods/status``.
+    A conflict (409) where the pod is not as it was any more: bound meanwhile, perhaps, and then this would
+    say the opposite of what is true for as long as the pod lives. ``first`` says that the condition was not
+    so before: the time of the change is written then. Needs the right to patch ``pods/status``.
     """
     condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     if first:
@@ -30,9 +31,12 @@ async def write_unscheduled(
     status: dict[str, Any] = {"conditions": [condition]}
     if nominated_node is not None:
         status["nominatedNodeName"] = nominated_node or None
+    metadata = {"uid": pod.uid}
+    if pod.metadata and pod.metadata.resource_version:
+        metadata["resourceVersion"] = pod.metadata.resource_version
     await client.patch(
         f"{pod_path(pod.namespace, pod.name)}/status",
-        {"metadata": {"uid": pod.uid}, "status": status},
+        {"metadata": metadata, "status": status},
         kind="strategic",
         timeout_seconds=timeout_seconds,
     )

@@ -103,6 +103,11 @@ class ApiClient:
         self._limiter = Limiter(per_second=qps, burst=burst)
         self._retry = retry or Retry()
 
+    @property
+    def server_date(self) -> str:
+        """The ``Date`` of the last answer, as HTTP writes it; empty before the first."""
+        return self._channel.server_date
+
     async def __aenter__(self) -> "ApiClient":
         return self
 

@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bayplan.client.kept_file import KeptFile
+
 log = logging.getLogger(__name__)
 
 
@@ -20,7 +22,7 @@ class FileContext:
 
     def __init__(self, files: Sequence[Path], make: Callable[[], ssl.SSLContext | None]) -> None:
         """``make`` reads the files; `ValueError` or `OSError` says what is wrong with them."""
-        self._files = files
+        self._files = [KeptFile(path) for path in files]
         self._make = make
         self._seen = self._useless = self._contents()
         self._context = make()
@@ -40,8 +42,8 @@ class FileContext:
         return self._context
 
     def _contents(self) -> list[bytes | None]:
-        """Contents, since a Secret's files are swapped by a link and may keep their times."""
-        return [_content(path) for path in self._files]
+        """Contents, and not only times: a Secret's files are swapped by a link and may keep theirs."""
+        return [_content(file) for file in self._files]
 
 
 def client_context(*, authority_pem: str = "", verify: bool = True) -> ssl.SSLContext:
@@ -84,8 +86,8 @@ def pem(data: str, file: Path) -> str:
     return text
 
 
-def _content(path: Path) -> bytes | None:
+def _content(file: KeptFile) -> bytes | None:
     try:
-        return path.read_bytes()
+        return file.content()
     except OSError:
         return None

@@ -1,6 +1,6 @@
 """A candidate configuration: its policies and sources, in the cluster of the live one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.v1 import BayplanConfiguration
 
-_COUNTED = frozenset({"apiVersion", "kind", "policies", "sources"})
+COUNTED = frozenset({"apiVersion", "kind", "policies", "sources"})
+"""The parts of a candidate's file that an extender heeds."""
 _CONFIGURATIONS = (".yaml", ".yml", ".json")
 
 
@@ -25,6 +26,8 @@ class Candidate:
     loaded: Loaded
     problems: Sequence[str] = ()
     """What its dry run found."""
+    counted: frozenset[str] = COUNTED
+    """The parts of its file that are heeded."""
 
     @property
     def ignored(self) -> str:
@@ -33,11 +36,16 @@ class Candidate:
         given = [
             field.encode_name
             for field in fields
-            if field.encode_name not in _COUNTED and getattr(self.loaded.config, field.name) != field.default
+            if field.encode_name not in self.counted
+            and getattr(self.loaded.config, field.name) != field.default
         ]
         if not given:
             return ""
-        return f"shadow: {', '.join(given)} of {self.file} is ignored: only its policies and sources count"
+        return f"shadow: {', '.join(given)} of {self.file} is ignored: only its {self._heeded} count"
+
+    @property
+    def _heeded(self) -> str:
+        return "policies, sources and profiles" if "scheduler" in self.counted else "policies and sources"
 
 
 def candidate_path(live: Loaded) -> Path | None:
@@ -53,11 +61,18 @@ def candidate_source(path: Path) -> tuple[list[str], Flags]:
     return [str(path)], Flags()
 
 
-def load_candidate(path: Path, live: Loaded, *, strict: bool = False) -> Candidate:
+def load_candidate(
+    path: Path,
+    live: Loaded,
+    *,
+    strict: bool = False,
+    check: Callable[..., list[str]] = dry_run,
+    counted: frozenset[str] = COUNTED,
+) -> Candidate:
     """The candidate, dry-run as the live one is; `ConfigError` for one that can never work.
 
     With ``strict`` also for what the dry run found. It is imported apart from the live one: both may use the
-    same files.
+    same files. ``check`` is that dry run.
     """
     if not path.is_file():
         raise ConfigError(f"shadow: there is no file {path}: name a configuration, or a file with policies")
@@ -68,7 +83,7 @@ def load_candidate(path: Path, live: Loaded, *, strict: bool = False) -> Candida
         config = msgspec.structs.replace(
             loaded.config, cluster=live.config.cluster, extender=live.config.extender
         )
-        problems = dry_run(replace(loaded, config=config), where=f"{path}: ")
+        problems = check(replace(loaded, config=config), where=f"{path}: ")
         if strict and problems:
             raise ConfigError("; ".join(problems))
-    return Candidate(path.name, loaded, problems)
+    return Candidate(path.name, loaded, problems, counted)

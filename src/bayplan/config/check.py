@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Policy
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.rehearse import rehearse
+from bayplan.engine.entering import one_order
 from bayplan.policies.default_profile import ABOUT_OTHER_OBJECTS, DEFAULT_PROFILE
 
 
@@ -41,7 +43,16 @@ def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
         hopeless = set(problems) - set(rehearse(loaded.policies, pods_known=True))
         if hopeless:
             raise ConfigError("\n".join(sorted(hopeless)))
-    return problems
+    return problems + _orders(loaded.policies)
+
+
+def _orders(policies: Sequence[Policy]) -> list[str]:
+    """What is wrong where two policies say who is next; an extender does not ask them."""
+    try:
+        one_order([policy for policy in policies if not policy.shadow])
+    except PolicyError as error:
+        return [str(error)]
+    return []
 
 
 def _refuse_blind(policies: Sequence[Policy], where: str) -> None:

@@ -13,7 +13,9 @@ from bayplan.authoring.registry import Policy
 from bayplan.authoring.scope import EVERY_POD
 from bayplan.engine.commit import commit, commits
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
+from bayplan.engine.entering import Entrance
 from bayplan.engine.guard import Attempt
+from bayplan.engine.membership import membership
 from bayplan.engine.preempt import Candidate, choose_candidates
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
@@ -85,11 +87,18 @@ def _failures(policy: Policy, attempt: Attempt, stages: list[Snapshot]) -> Itera
             for name in cluster.nodes.names[:_SOME]:
                 said = commit([policy], question, name, attempt)
                 yield from (failure.text for failure in said.failures)
+        for hook in policy.of_kind("gang"):
+            alone = replace(policy, hooks=(hook,), failure_policy="Fail")
+            yield from filter(None, [membership([alone], pod, attempt).error])
         if policy.of_kind("protect") or policy.of_kind("victims"):
             candidates = [Candidate(v.node_name, (v.uid,)) for v in victims]
             known = {v.uid: v for v in victims}
             chosen = choose_candidates([policy], question, candidates, victims=known, attempt=attempt)
             yield from (failure.text for failure in chosen.failures)
+        # Not `bound`: it is there to tell somebody, and nothing was bound.
+        for hook in (*policy.of_kind("gate"), *policy.of_kind("order")):
+            answer = Entrance([replace(policy, hooks=(hook,))]).ask(pod, cluster, attempt)
+            yield from (failure.text for _, failure in answer.failures)
 
 
 def _readings(policy: Policy, stage: Snapshot) -> Readings:

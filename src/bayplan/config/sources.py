@@ -172,7 +172,7 @@ def _hooks(policies: Sequence[Policy]) -> Iterator[SourceHook]:
     seen: list[Any] = []
     for policy in policies:
         for hook in policy.sources:
-            # Each use of a file imports it anew: the same function is another object.
+            # Not by identity: with other arguments the same function is another source.
             same = (hook.function.__code__.co_filename, hook.spec, msgspec.to_builtins(hook.args))
             if same not in seen:
                 seen.append(same)

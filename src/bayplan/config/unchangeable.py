@@ -2,31 +2,54 @@
 
 import msgspec
 
-from bayplan.config.flags import Loaded
-from bayplan.config.v1 import Section
+from bayplan.config.flags import DEFAULT_SCHEDULER_NAME, Loaded
+from bayplan.config.v1 import SchedulerSection, Section
 from bayplan.engine.commit import commits
 
 # Of the extender, what the next answer can be given with.
 _CHANGEABLE = frozenset({"observe", "kubeSchedulerVersion"})
+_EVERYWHERE = ("cluster", "page", "journal", "record", "tracing")
 
 
 def needs_restart(started: Loaded, new: Loaded) -> list[str]:
-    """The keys that are not what the server was started with, and must be."""
-    found = _different(started.config.cluster, new.config.cluster, "cluster")
+    """The keys that are not what an extender was started with, and must be."""
+    found = _everywhere(started, new)
     found += [
         key
         for key in _different(started.config.extender, new.config.extender, "extender")
         if key.partition(".")[2] not in _CHANGEABLE
     ]
-    found += _different(started.config.page, new.config.page, "page")
-    found += _different(started.config.journal, new.config.journal, "journal")
-    found += _different(started.config.record, new.config.record, "record")
-    found += _different(started.config.tracing, new.config.tracing, "tracing")
     live = new.config.cluster.source in ("kubeconfig", "in-cluster")
     if live and commits(new.policies) and not commits(started.policies):
         # The pods that are being bound, and the Lease, belong to a server that was started for it.
         found.append("policies, so that one checks or hands out at bind, and none did before")
     return found
+
+
+def scheduler_needs_restart(started: Loaded, new: Loaded) -> list[str]:
+    """The keys that are not what a scheduler was started with, and must be."""
+    before, after = started.config.scheduler, new.config.scheduler
+    found = _everywhere(started, new)
+    found += [key for key in _different(before, after, "scheduler") if key != "scheduler.profiles"]
+    election = after.leader_election
+    if election.leader_elect and not election.resource_name and _first(before) != _first(after):
+        found.append(
+            "scheduler.profiles, so that another schedulerName is the first, which the Lease is called by"
+            " (or give leaderElection.resourceName)"
+        )
+    return found
+
+
+def _first(section: SchedulerSection) -> str:
+    return section.profiles[0].scheduler_name if section.profiles else DEFAULT_SCHEDULER_NAME
+
+
+def _everywhere(started: Loaded, new: Loaded) -> list[str]:
+    return [
+        key
+        for name in _EVERYWHERE
+        for key in _different(getattr(started.config, name), getattr(new.config, name), name)
+    ]
 
 
 def _different(old: Section, new: Section, name: str) -> list[str]:

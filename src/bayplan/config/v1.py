@@ -197,6 +197,8 @@ class SchedulerSection(Section, frozen=True, kw_only=True):
     """How many binds are under way at once."""
     bind_timeout: Duration = Duration("5s")
     """How long one bind may take before its outcome counts as unknown."""
+    volume_bind_seconds: Count | None = None
+    """How long the volumes of a pod may take to be bound; what the profile says where it is left out: 600."""
     policy_timeout: Duration = Duration("1s")
     """How long one hook may run before its ``failurePolicy`` answers for it."""
     attempt_timeout: Duration = Duration("30s")

@@ -13,13 +13,15 @@ Fingerprint = tuple[tuple[str, tuple[int, int, int] | None], ...]
 
 
 class WatchedFiles:
-    """The configuration, the files of its policies, and what those import from beside them."""
+    """The configuration, the files that it names, and what policies import from beside them."""
 
     def __init__(self, files: Sequence[str], flags: Flags, loaded: Loaded) -> None:
         named = [Path(use.partition(":")[0]) for use in files]
         if flags.config is not None:
             uses = [entry.use for entry in loaded.config.policies if entry.use]
             named = [flags.config, *(loaded.base / use.partition(":")[0] for use in uses)]
+        profiles = [entry.kube_scheduler_config for entry in loaded.config.scheduler.profiles]
+        named += [loaded.base / profile for profile in profiles if profile]
         self.paths = sorted({path for path in named if path.is_file()} | set(loaded.edition.files()))
 
     def fingerprint(self) -> Fingerprint:

@@ -4,17 +4,20 @@ An extender answers two questions that kube-scheduler asks apart. Who places pod
 would go, asks both at once: scores are of the nodes that passed, as kube-scheduler does it.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_and_score
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
+from bayplan.engine.memory import Memory
 from bayplan.engine.unschedulable import unschedulable
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
@@ -33,24 +36,44 @@ class Choice:
         """Names of the nodes that every filter lets pass."""
         return [] if self.filtered.error else self.filtered.passed_names
 
+    @property
+    def found(self) -> bool:
+        """Whether there is such a node."""
+        return not self.filtered.error and bool(self.filtered.passed.any())
+
     @cached_property
     def best(self) -> list[str]:
         """The nodes with the highest score: any of them is as good as the others."""
+        judged, rows = self._best
+        return [judged.nodes.names[row] for row in rows.tolist()]
+
+    def any_of_best(self, rng: random.Random) -> str:
+        """One of them; there may be thousands, of which only its own name is looked up."""
+        judged, rows = self._best
+        return judged.nodes.names[int(rows[rng.randrange(len(rows))])]
+
+    @cached_property
+    def _best(self) -> tuple[Decision, NDArray[np.intp]]:
         if self.scored is None or self.scored.total is None:
-            return self.feasible
+            return self.filtered, np.flatnonzero(self.filtered.passed & self.found)
         total = self.scored.total
-        names = self.scored.nodes.names
-        return [names[row] for row in np.flatnonzero(total == total.max()).tolist()]
+        return self.scored, np.flatnonzero(total == total.max())
 
     @property
     def message(self) -> str:
         """Why there is no node, as kube-scheduler words it; ``""`` where there is one."""
-        return "" if self.feasible else unschedulable(self.filtered)
+        return "" if self.found else unschedulable(self.filtered)
 
 
 def choose(
-    policies: Sequence[Policy], pod: Pod, cluster: Snapshot, *, now: datetime, attempt: Attempt | None = None
+    policies: Sequence[Policy],
+    pod: Pod,
+    cluster: Snapshot,
+    *,
+    now: datetime,
+    attempt: Attempt | None = None,
+    memory: Memory | None = None,
 ) -> Choice:
-    """Filter all nodes of the cluster, then score those that passed."""
+    """Filter all nodes of the cluster, then score those that passed; a ``memory`` only makes it faster."""
     question = Question(pod, cluster.nodes, cluster, now)
-    return Choice(*filter_and_score(policies, question, attempt or Attempt()))
+    return Choice(*filter_and_score(policies, question, attempt or Attempt(), memory))

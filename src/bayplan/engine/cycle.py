@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,10 +14,13 @@ from numpy.typing import NDArray
 from bayplan.authoring import lift
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.scope import EVERY_POD
-from bayplan.authoring.verdict import Verdict
+from bayplan.authoring.verdict import Score, Verdict
+from bayplan.engine.again import Again
 from bayplan.engine.combine import combine, normalise
 from bayplan.engine.decision import NOBODY, Decision, Outcome
 from bayplan.engine.guard import CURRENT_POD, Attempt, Failure, guarded
+from bayplan.engine.memory import Memory
+from bayplan.engine.quick import quickly
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.table import NodeTable
@@ -78,43 +82,66 @@ def score_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt
 
 
 def filter_and_score(
-    policies: Sequence[Policy], question: Question, attempt: Attempt
+    policies: Sequence[Policy], question: Question, attempt: Attempt, memory: Memory | None = None
 ) -> tuple[Decision, Decision | None]:
     """Both, one after the other: scores are of the nodes that passed, where there are two or more.
 
-    Policies prepare once. Where every node passed, the table itself is scored, with the columns it has.
+    Policies prepare once. Where every node passed, the table itself is scored, with the columns it has. With
+    a ``memory`` of pods like this one, hooks are asked only about what has changed, as far as they promise
+    that nothing else matters; the answer is the same.
     """
-    cycle = _Cycle(policies, question, attempt)
+    pod, nodes, cluster = question.pod, question.nodes, question.cluster
+    recalled = memory.recall(pod, cluster) if memory is not None else None
+    if memory is not None and recalled is not None:
+        found = quickly(recalled, attempt, question.now)
+        if found is not None:
+            memory.keep(cluster, *found, plan=recalled.said.plan)
+            return found
+    cycle = _Cycle(policies, question, attempt, Again.of_filters(recalled, nodes))
     cycle.filter()
     filtered = cycle.decision(scored=False)
-    passed = np.flatnonzero(filtered.passed)
-    if filtered.error or passed.size < 2:
-        return filtered, None
-    nodes = question.nodes
-    after = cycle.over(nodes if passed.size == len(nodes) else nodes.take(passed))
-    after.score()
-    return filtered, after.decision(scored=True)
+    passed = filtered.passed
+    left = np.flatnonzero(passed)
+    scored = None
+    if not filtered.error and left.size >= 2:
+        table = nodes if left.size == len(nodes) else nodes.take(left)
+        after = cycle.over(table, Again.of_scores(recalled, table, passed=passed, rows=left))
+        after.score()
+        scored = after.decision(scored=True)
+    # What was said with others there is not what would be said without them.
+    if memory is not None and not cycle.beside_others:
+        memory.keep(cluster, filtered, scored)
+    return filtered, scored
+
+
+def _hard(policy: Policy) -> Policy:
+    return replace(policy, hooks=tuple(hook for hook in policy.hooks if hook.spec.kind != "prefer"))
 
 
 class _Cycle:
     """The state of one evaluation; thrown away with it."""
 
-    def __init__(self, policies: Sequence[Policy], question: Question, attempt: Attempt) -> None:
+    def __init__(
+        self, policies: Sequence[Policy], question: Question, attempt: Attempt, again: Again | None = None
+    ) -> None:
         # Shadows last: they see what the others left, and change nothing.
         self.policies = sorted(interested(policies, question.pod, shadows=True), key=lambda p: p.shadow)
         self._question = question
         self._attempt = attempt
+        self._again = again
         self._started = time.perf_counter()
         self._outcomes: list[Outcome] = []
         self._refused_by = np.full(len(question.nodes), NOBODY, dtype=np.int16)
         self._error = ""
+        self.beside_others = False
+        """Whether a node was refused for those for whom it is kept."""
         # By identity: one file may be used twice, under one name, with other arguments.
         self._available: dict[int, dict[str, Any]] = {}
         self._pod_in_logs = CURRENT_POD.set(question.pod.key)
 
-    def over(self, nodes: NodeTable) -> "_Cycle":
+    def over(self, nodes: NodeTable, again: Again | None) -> "_Cycle":
         """Another one for the same pod over these nodes, by policies that have prepared already."""
-        other = _Cycle(self.policies, replace(self._question, nodes=nodes), self._attempt)
+        other = _Cycle(self.policies, replace(self._question, nodes=nodes), self._attempt, again)
         other._available = {
             number: {**available, "nodes": nodes} if available else available
             for number, available in self._available.items()
@@ -130,6 +157,8 @@ class _Cycle:
         """Run the hard filters of all policies, and then the soft ones."""
         for policy, hook in filters(self.policies):
             self.refuse(policy, hook)
+        if self._question.cluster.expected:
+            self._refuse_beside_expected()
         for policy in self.policies:
             for hook in policy.of_kind("prefer"):
                 self.dislike(policy, hook)
@@ -140,6 +169,30 @@ class _Cycle:
         if verdict is not None and verdict.reasons and not policy.shadow:
             fresh = verdict.refused & (self._refused_by == NOBODY)
             self._refused_by[fresh] = len(self._outcomes) - 1
+
+    def _refuse_beside_expected(self) -> None:
+        """Run the hard filters once more over nodes that are kept for others, with those others there."""
+        question = self._question
+        expected, names = question.cluster.expected, question.nodes.names
+        left = np.flatnonzero(self._refused_by == NOBODY)
+        rows = np.array([row for row in left.tolist() if names[row] in expected], dtype=np.intp)
+        if self._error or not rows.size:
+            return
+        coming = {names[row]: expected[names[row]] for row in rows.tolist()}
+        cluster = question.cluster.cases(coming=coming)
+        nodes = cluster.nodes.take(cluster.find(list(coming)), list(coming))
+        beside = replace(question, nodes=nodes, cluster=cluster)
+        found = filter_nodes([_hard(policy) for policy in self.policies], beside, self._attempt)
+        self._error = found.error
+        for number, outcome in enumerate(found.outcomes):
+            refused = rows[found.refused_by == number]
+            if outcome.verdict is not None and refused.size:
+                verdict = outcome.verdict.spread(rows, len(names))
+                self._outcomes.append(msgspec.structs.replace(outcome, verdict=verdict))
+                self._refused_by[refused] = len(self._outcomes) - 1
+                self.beside_others = True
+            elif outcome.failure:
+                self._outcomes.append(outcome)
 
     def dislike(self, policy: Policy, hook: Hook) -> None:
         """Run a soft filter over the nodes that are left; it is void where it would leave none."""
@@ -161,6 +214,10 @@ class _Cycle:
 
     def rate(self, policy: Policy, hook: Hook) -> None:
         """Run a score hook and put its numbers on the common scale."""
+        known = self._again.score(hook, partial(self._score_of, policy, hook)) if self._again else None
+        if known is not None:
+            self._outcomes.append(known)
+            return
         available = self.prepare(policy)
         if available is None:
             return
@@ -206,6 +263,11 @@ class _Cycle:
 
     def _verdict(self, policy: Policy, hook: Hook, rows: NDArray[np.intp] | None = None) -> Verdict | None:
         """What the hook says of all nodes, or of these rows alone."""
+        if self._again is not None and rows is None:
+            known = self._again.verdict(hook, partial(self._verdict_of, policy, hook))
+            if known is not None:
+                self._outcomes.append(known)
+                return known.verdict
         available = self.prepare(policy)
         if available is None:
             return None
@@ -219,6 +281,20 @@ class _Cycle:
             verdict = verdict.spread(rows, len(self._question.nodes))
         self._outcomes.append(Outcome(hook, seconds, verdict, shadow=policy.shadow))
         return verdict
+
+    def _verdict_of(self, policy: Policy, hook: Hook, nodes: NodeTable) -> Verdict | None:
+        """What a filter says of other nodes; ``None`` where it fails: it is asked about all of them then."""
+        available = self.prepare(policy)
+        if available is None:
+            return None
+        return guarded(hook, self._attempt, lambda: lift.verdict(hook, {**available, "nodes": nodes}))[0]
+
+    def _score_of(self, policy: Policy, hook: Hook, nodes: NodeTable) -> Score | None:
+        """The same of a score; ``None`` also where it has no opinion."""
+        available = self.prepare(policy)
+        if available is None:
+            return None
+        return guarded(hook, self._attempt, lambda: lift.scores(hook, {**available, "nodes": nodes}))[0]
 
     def prepare(self, policy: Policy) -> dict[str, Any] | None:
         """What the policy's hooks may ask for; ``None`` once its preparation failed."""

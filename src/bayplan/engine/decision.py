@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import compress
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -37,6 +38,8 @@ class Outcome(msgspec.Struct, frozen=True, eq=False, gc=False):
     """It failed, and its policy's ``failurePolicy: Ignore`` made it abstain."""
     shadow: bool = False
     """Its policy is only looked at: nothing of it counts."""
+    written: Any = None
+    """As the journal has it, once it has: what was said about a pod is said again about those like it."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from bayplan.engine.decision import Decision
 Result = Literal["same", "refuses_more", "accepts_more", "mixed", "other_node"]
 Turn = Literal["", "refused", "admitted"]
 """What becomes of a pod: all nodes are refused that were not before, or one passes where none did."""
-ToWire = Callable[[NDArray[np.float64]], list[int]]
+ToWire = Callable[[NDArray[np.float64]], Sequence[float]]
 
 _SHOWN = 3
 
@@ -28,8 +28,8 @@ class Word(Struct, frozen=True, rename="camel"):
     """Who refused it."""
     reason: str = ""
     detail: str = ""
-    score: int | None = None
-    """0 to 10, as kube-scheduler is told it; null where it was not about scores."""
+    score: float | None = None
+    """0 to 10, as kube-scheduler is told it, 0 to 100 where we schedule; null where it was not about scores."""
 
 
 class NodeDifference(Struct, frozen=True, rename="camel"):
@@ -93,7 +93,9 @@ def filtered_differently(live: Decision, candidate: Decision) -> Difference:
 def scored_differently(live: Decision, candidate: Decision, *, to_wire: ToWire) -> Difference:
     """Whether the best nodes are others, of the scores as kube-scheduler is told them."""
     names = live.nodes.names
-    scores = [[0] * len(names) if d.total is None else to_wire(d.total) for d in (live, candidate)]
+    scores: list[Sequence[float]] = [
+        [0] * len(names) if d.total is None else to_wire(d.total) for d in (live, candidate)
+    ]
     best, would_be_best = (best_rows(each) for each in scores)
     result: Result = "same" if best == would_be_best else "other_node"
     rows = sorted(set(best) - set(would_be_best))[:_SHOWN]

@@ -149,7 +149,7 @@ class Entry:
     def result(self) -> str:
         """In a word: ``error``, ``refused`` where no node is left, ``ok``."""
         if self.error:
-            return "error"
+            return "refused" if self.verb == "gate" else "error"
         return "refused" if self.verb == "filter" and not self.passed else "ok"
 
     def groups(self) -> Iterator[tuple[Voice, Reason, list[int]]]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -138,6 +139,14 @@ class Journal:
 
 
 def _voice(outcome: Outcome) -> Voice:
+    known: Voice | None = outcome.written
+    if known is None:
+        known = _heard(outcome)
+        msgspec.structs.force_setattr(outcome, "written", known)
+    return known
+
+
+def _heard(outcome: Outcome) -> Voice:
     hook = outcome.hook
     rows, codes, values = _refused(outcome.verdict)
     score: Score | None = outcome.score

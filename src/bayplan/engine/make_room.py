@@ -1,23 +1,27 @@
 """Which pods would be evicted so that a pod fits: kube-scheduler's own rules, on a snapshot.
 
-On each node that evictions could help, all pods of lower priority are taken away. Then as many as possible
-are let back: the most important first, and those whose budget would be broken before the others. Of the nodes
-left that one is best whose victims matter least.
+On each node that evictions could help, all pods of lower priority are taken away, except those that a policy
+protects. Then as many as possible are let back: the most important first, and those whose budget would be
+broken before the others. Of the nodes left that one is best whose victims matter least: first to policies
+that put a price on them, then to kube-scheduler.
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
 import numpy as np
 
 from bayplan.authoring.registry import Policy
+from bayplan.engine.crowd import Crowd, started
+from bayplan.engine.cycle import Question, interested
 from bayplan.engine.decision import Decision
+from bayplan.engine.guard import Attempt, Failure
 from bayplan.engine.trials import Texts, Trials
+from bayplan.engine.victims import Objection, Price, Witness, cheapest
 from bayplan.kube.pod import NO_STATUS, Pod
-from bayplan.kube.workloads import PodDisruptionBudget
 from bayplan.snapshot.cluster import Snapshot
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -45,12 +49,31 @@ class Room:
     message: str
     """Why there is none, in the words that kube-scheduler appends to its event; ``""`` where there is."""
     now: datetime
+    prices: Mapping[str, Sequence[Price]] = field(default_factory=dict)
+    """What policies say that evictions cost, by node, hook by hook."""
+    failures: tuple[Failure, ...] = ()
+    """Of hooks that were asked about victims."""
 
     @cached_property
     def best(self) -> tuple[Eviction, ...]:
         """Those whose victims matter least: any of them is as good as the others."""
-        costs = [_cost(eviction, self.now) for eviction in self.evictions]
-        return tuple(e for e, cost in zip(self.evictions, costs, strict=True) if cost == min(costs))
+        left = self._cheapest
+        costs = [_cost(eviction, self.now) for eviction in left]
+        return tuple(e for e, cost in zip(left, costs, strict=True) if cost == min(costs))
+
+    @property
+    def _cheapest(self) -> list[Eviction]:
+        """Those that cost least, by what each hook says in turn, and those without a price."""
+        left = list(self.evictions)
+        if any(price is not None for prices in self.prices.values() for price in prices):
+            # A budget that people set with Kubernetes' own means outweighs any price of ours.
+            fewest = min(eviction.violations for eviction in left)
+            left = [eviction for eviction in left if eviction.violations == fewest]
+        for number in range(max(map(len, self.prices.values()), default=0)):
+            said = {eviction.node: self.prices[eviction.node][number] for eviction in left}
+            lowest = cheapest(list(said.values()))
+            left = [eviction for eviction in left if said[eviction.node] in (None, lowest)]
+        return left
 
 
 def make_room(
@@ -60,6 +83,7 @@ def make_room(
     *,
     now: datetime,
     candidates: int | None = None,
+    attempt: Attempt | None = None,
 ) -> Room:
     """The evictions that would let the pod of a refusal in; ``refused`` is that refusal, by every node.
 
@@ -76,7 +100,7 @@ def make_room(
     if _waits(pod, cluster, hopeful):
         return Room((), "preemption: not eligible due to a terminating pod on the nominated node.", now)
     wanted = max(enough(len(hopeful)) if candidates is None else candidates, 1)
-    search = _Search(policies, pod, cluster, now)
+    search = _Search(policies, Question(pod, cluster.nodes, cluster, now), attempt)
     found: dict[str, Eviction | Texts] = {}
     evictions: list[Eviction] = []
     for some in _by(wanted, _turned(hopeful, pod)):
@@ -84,11 +108,12 @@ def make_room(
         evictions = [said for said in found.values() if isinstance(said, Eviction)]
         if len(evictions) >= wanted and not all(eviction.violations for eviction in evictions):
             break
-    if evictions:
-        return Room(tuple(sorted(evictions, key=lambda one: cluster.rows[one.node])), "", now)
-    reasons = [reason for said in found.values() if isinstance(said, tuple) for reason in said]
-    others = len(cluster.nodes) - len(found)
-    return Room((), f"preemption: {_none(len(cluster.nodes), reasons, others)}", now)
+    message = ""
+    if not evictions:
+        reasons = [reason for said in found.values() if isinstance(said, tuple) for reason in said]
+        message = f"preemption: {_none(len(cluster.nodes), reasons, len(cluster.nodes) - len(found))}"
+    ordered = tuple(sorted(evictions, key=lambda one: cluster.rows[one.node]))
+    return Room(ordered, message, now, search.prices, tuple(search.failures))
 
 
 def enough(nodes: int) -> int:
@@ -132,83 +157,67 @@ def _none(count: int, reasons: list[str], others: int) -> str:
 class _Search:
     """Tries evictions for one pod."""
 
-    def __init__(self, policies: Sequence[Policy], pod: Pod, cluster: Snapshot, now: datetime) -> None:
-        self._trials = Trials(policies, pod, cluster, now)
-        self._pod = pod
-        self._cluster = cluster
-        self._now = now
+    def __init__(self, policies: Sequence[Policy], question: Question, attempt: Attempt | None) -> None:
+        attempt = attempt or Attempt()
+        self._trials = Trials(policies, question, attempt)
+        self._witness = Witness(interested(policies, question.pod), question, attempt)
+        self._pod = question.pod
+        self._cluster = question.cluster
+        self._now = question.now
+        self.prices: dict[str, Sequence[Price]] = {}
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Of hooks that were asked about victims."""
+        return self._witness.failures
 
     def on(self, nodes: Sequence[str]) -> dict[str, Eviction | Texts]:
         """What must leave each node, or the reasons why that would not help."""
-        crowds = {node: self._crowd(node) for node in nodes}
+        found: dict[str, Eviction | Texts] = {}
+        crowds: dict[str, Crowd] = {}
+        kept: dict[str, Texts] = {}
+        for node in nodes:
+            crowds[node], kept[node] = self._crowd(node)
         refusals = self._trials.refusals({node: crowd.gone for node, crowd in crowds.items() if crowd.gone})
         helped = {node: crowds[node] for node, refusal in refusals.items() if not refusal}
-        for turn in range(max((len(crowd.order) for crowd in helped.values()), default=0)):
+        self._let_back(helped)
+        for node, crowd in crowds.items():
+            if refusals.get(node) or not crowd.victims:
+                found[node] = (*refusals.get(node, ()), *kept[node]) or (NO_VICTIMS,)
+            else:
+                found[node] = self._priced(Eviction(node, crowd.victims, crowd.violations))
+        return found
+
+    def _crowd(self, node: str) -> tuple[Crowd, Texts]:
+        """Who may be evicted from a node, and what is said for those who may not."""
+        lower = [each for each in self._cluster.pods_on(node) if each.priority < self._pod.priority]
+        kept: dict[str, None] = {}
+        if self._witness.guards:
+            objections = [(pod, self._witness.protects([pod])) for pod in lower]
+            lower = [pod for pod, objection in objections if objection is None]
+            kept = dict.fromkeys(objection.of_node for _, objection in objections if objection)
+        return Crowd(lower, self._cluster.objects.budgets, self._now), tuple(kept)
+
+    def _let_back(self, crowds: Mapping[str, Crowd]) -> None:
+        for turn in range(max((len(crowd.order) for crowd in crowds.values()), default=0)):
             back = {
                 node: crowd.gone - {crowd.order[turn].uid}
-                for node, crowd in helped.items()
+                for node, crowd in crowds.items()
                 if turn < len(crowd.order)
             }
             fitting = self._trials.fitting(back)
             for node in back:
-                helped[node].tried(turn, fits=node in fitting)
-        return {
-            node: refusals.get(node) or crowd.eviction(node) or (NO_VICTIMS,)
-            for node, crowd in crowds.items()
-        }
+                crowds[node].tried(turn, fits=node in fitting)
 
-    def _crowd(self, node: str) -> "_Crowd":
-        lower = [each for each in self._cluster.pods_on(node) if each.priority < self._pod.priority]
-        lower.sort(key=lambda each: (-each.priority, started(each, self._now)))
-        broken, others = _split(lower, self._cluster.objects.budgets)
-        return _Crowd(lower, broken, [*broken, *others])
-
-
-class _Crowd:
-    """The pods of one node that may be evicted, and which of them are gone for now."""
-
-    def __init__(self, pods: list[Pod], broken: list[Pod], order: list[Pod]) -> None:
-        self._pods = pods
-        self._broken = broken
-        self.order = order
-        """In which they are let back."""
-        self.gone = {pod.uid for pod in pods}
-        self._violations = 0
-
-    def tried(self, turn: int, *, fits: bool) -> None:
-        """Let the one whose turn it is back, or count what its leaving breaks."""
-        if fits:
-            self.gone.discard(self.order[turn].uid)
-        elif turn < len(self._broken):
-            self._violations += 1
-
-    def eviction(self, node: str) -> Eviction | None:
-        """Those who stay away, if any."""
-        victims = tuple(pod for pod in self._pods if pod.uid in self.gone)
-        return Eviction(node, victims, self._violations) if victims else None
-
-
-def _split(pods: list[Pod], budgets: Sequence[PodDisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
-    """The pods whose eviction breaks a budget, and the others; earlier pods use a budget up first."""
-    left = [budget.status.disruptions_allowed for budget in budgets]
-    broken: list[Pod] = []
-    for pod in pods:
-        breaks = False
-        for number, budget in enumerate(budgets):
-            if _covers(budget, pod) and pod.name not in (budget.status.disrupted_pods or {}):
-                left[number] -= 1
-                breaks |= left[number] < 0
-        if breaks:
-            broken.append(pod)
-    return broken, [pod for pod in pods if pod not in broken]
-
-
-def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    selector = budget.spec.selector
-    # To Kubernetes a budget with an empty selector is one for every pod; to its scheduler it is for none.
-    if selector is None or not (selector.match_labels or selector.match_expressions) or not pod.labels:
-        return False
-    return budget.namespace == pod.namespace and selector.matches(pod.labels)
+    def _priced(self, eviction: Eviction) -> Eviction | Texts:
+        """The eviction, unless a policy will not have it."""
+        if not self._witness.pricers:
+            return eviction
+        said = self._witness.prices(eviction.victims, eviction.node)
+        if isinstance(said, Objection):
+            return (said.of_node,)
+        self.prices[eviction.node] = said
+        return eviction
 
 
 def _cost(eviction: Eviction, now: datetime) -> tuple[float, ...]:
@@ -223,9 +232,3 @@ def _cost(eviction: Eviction, now: datetime) -> tuple[float, ...]:
         len(priorities),
         -earliest.timestamp(),
     )
-
-
-def started(pod: Pod, now: datetime) -> datetime:
-    """When the pod began to run; now, for one that has not."""
-    text = pod.start_time
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else now

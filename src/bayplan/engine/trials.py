@@ -1,63 +1,86 @@
 """What the filters would say of many nodes at once, each without some of its pods.
 
-A rule that reads each node by itself cannot see what is gone elsewhere: one pass over all nodes is then as
-good as a pass for each. A rule that looks around must not see the evictions of other nodes: it is asked about
-one node at a time, and it alone is.
+A rule that reads each node by itself, or counts around it, sees every node as a case of its own: one pass
+over all nodes is then as good as a pass for each. A rule that looks at the whole cluster must not see the
+evictions of other nodes: it is asked about one node at a time, and it alone is.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
 
 from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes, filters, interested
 from bayplan.engine.decision import Decision
+from bayplan.engine.guard import Attempt
+from bayplan.engine.watched import Watched
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 
 Gone = Mapping[str, Collection[str]]
 """UIDs of pods that have left, by the node that they were on."""
+Coming = Mapping[str, Collection[Pod]]
+"""Pods that are not there yet, by the node that is kept for them."""
 Texts = tuple[str, ...]
 
-_SAME_WHOEVER_LEAVES = frozenset({"objects", "rows", "find", "pods_known", "unsettled", "looked"})
+_NOBODY: Coming = {}
 
 
 class Trials:
-    """Asks about one pod, again and again, with different pods gone."""
+    """Asks about one pod, again and again, with different pods gone.
 
-    def __init__(self, policies: Sequence[Policy], pod: Pod, cluster: Snapshot, now: datetime) -> None:
+    Where a node is kept for somebody, it must take the pod both with him there and without him.
+    """
+
+    def __init__(
+        self, policies: Sequence[Policy], question: Question, attempt: Attempt | None = None
+    ) -> None:
         hard = [
             replace(policy, hooks=tuple(hook for hook in policy.hooks if hook.spec.kind != "prefer"))
-            for policy in interested(policies, pod)
+            for policy in interested(policies, question.pod)
         ]
         self._all = [policy for policy in hard if policy.of_kind("filter")]
         self._order = {id(hook): number for number, (_, hook) in enumerate(filters(self._all))}
         self._near, self._far = self._all, list[Policy]()
-        self._pod = pod
-        self._cluster = cluster
-        self._now = now
+        self._question = question
+        self._cluster = question.cluster
+        self._coming = question.cluster.expected
+        self._attempt = attempt
 
     def refusals(self, gone: Gone) -> dict[str, Texts]:
         """Why each node would still refuse the pod; ``()`` where it would not."""
-        if not gone:
-            return {}
-        decision = self._together(gone)
-        if decision is None:
-            return {node: self._alone(self._all, node, gone[node]) for node in gone}
-        found = {}
-        for row, node in enumerate(gone):
-            asked = self._to_ask(decision, row)
-            found[node] = self._alone(asked, node, gone[node]) if asked else _texts(decision, row)
-        return found
+        found = self._refusals(gone, self._coming)
+        again = self._kept(node for node, texts in found.items() if not texts)
+        return found | self._refusals({node: gone[node] for node in again}, _NOBODY)
 
     def fitting(self, gone: Gone) -> set[str]:
         """The nodes that would take the pod."""
-        decision = self._together(gone)
+        found = self._fitting(gone, self._coming)
+        again = self._kept(found)
+        return found.difference(again) | self._fitting({node: gone[node] for node in again}, _NOBODY)
+
+    def _kept(self, nodes: Iterable[str]) -> list[str]:
+        return [node for node in nodes if node in self._coming] if self._coming else []
+
+    def _refusals(self, gone: Gone, coming: Coming) -> dict[str, Texts]:
+        if not gone:
+            return {}
+        decision = self._together(gone, coming)
         if decision is None:
-            return {node for node in gone if not self._alone(self._all, node, gone[node])}
+            return {node: self._alone(self._all, node, gone, coming) for node in gone}
+        found = {}
+        for row, node in enumerate(gone):
+            asked = self._to_ask(decision, row)
+            found[node] = self._alone(asked, node, gone, coming) if asked else _texts(decision, row)
+        return found
+
+    def _fitting(self, gone: Gone, coming: Coming) -> set[str]:
+        if not gone:
+            return set()
+        decision = self._together(gone, coming)
+        if decision is None:
+            return {node for node in gone if not self._alone(self._all, node, gone, coming)}
         passed = decision.passed_names
-        return {node for node in passed if not self._far or not self._alone(self._far, node, gone[node])}
+        return {node for node in passed if not self._far or not self._alone(self._far, node, gone, coming)}
 
     def _to_ask(self, decision: Decision, row: int) -> list[Policy]:
         """Who else has to be asked about this node, for the first reason in their order."""
@@ -67,9 +90,9 @@ class Trials:
         first = min(self._order[id(hook)] for policy in self._far for hook in policy.of_kind("filter"))
         return self._all if first < refuser else []
 
-    def _together(self, gone: Gone) -> Decision | None:
+    def _together(self, gone: Gone, coming: Coming) -> Decision | None:
         """What those say who see one node only; ``None`` where one of them failed: nobody knows for which."""
-        cluster = self._cluster.without_on(gone)
+        cluster = self._case(gone, coming)
         decision, looked = self._ask(self._near, cluster, list(gone))
         while looked:
             near = [one for one in self._near if not self._ask([one], cluster, list(gone))[1]]
@@ -80,34 +103,25 @@ class Trials:
             decision, looked = self._ask(self._near, cluster, list(gone))
         return None if decision.error else decision
 
-    def _alone(self, policies: list[Policy], node: str, gone: Collection[str]) -> Texts:
-        decision, _ = self._ask(policies, self._cluster.without_on({node: gone}), [node])
+    def _alone(self, policies: list[Policy], node: str, gone: Gone, coming: Coming) -> Texts:
+        decision, _ = self._ask(policies, self._case({node: gone[node]}, coming), [node])
         return (decision.error,) if decision.error else _texts(decision, 0)
+
+    def _case(self, gone: Gone, coming: Coming) -> Snapshot:
+        there = {node: coming[node] for node in gone if node in coming} if coming else _NOBODY
+        return self._cluster.cases(gone=gone, coming=there)
 
     def _ask(self, policies: list[Policy], cluster: Snapshot, names: list[str]) -> tuple[Decision, bool]:
         """The answer, and whether somebody saw more than one node at a time."""
-        watched = _Watched(cluster)
+        watched = Watched(cluster)
         load = cluster.nodes.load
         assert load is not None
         load.domains_read = False
         nodes = cluster.nodes.take(cluster.find(names), names)
-        decision = filter_nodes(policies, Question(self._pod, nodes, watched, self._now))
+        decision = filter_nodes(
+            policies, replace(self._question, nodes=nodes, cluster=watched), self._attempt
+        )
         return decision, len(names) > 1 and (watched.looked or load.domains_read)
-
-
-class _Watched(Snapshot):
-    """A cluster that notes whether somebody looked at its pods."""
-
-    looked = False
-
-    def __init__(self, cluster: Snapshot) -> None:
-        self.__dict__.update(cluster.__dict__, rows=cluster.rows)
-
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name not in _SAME_WHOEVER_LEAVES and not name.startswith("_"):
-            self.__dict__["looked"] = True
-        return found
 
 
 def _texts(decision: Decision, row: int) -> Texts:

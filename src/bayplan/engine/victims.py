@@ -25,6 +25,8 @@ class Objection:
 
     policy: str
     text: str
+    of_node: str = ""
+    """The same of a node that could be freed, without names of pods: such texts are counted."""
 
 
 class Witness:
@@ -49,10 +51,14 @@ class Witness:
             for victim in victims:
                 reason, failure = self._ask(policy, hook, lift.protects, {"victim": victim})
                 if failure is not None and policy.failure_policy == "Fail":
-                    return Objection(policy.name, failure.summary)
+                    return Objection(policy.name, failure.summary, failure.summary)
                 if reason is not None:
                     why = "" if reason.text == hook.name else f": {reason.text}"
-                    return Objection(policy.name, f"pod {victim.key} is protected by {hook.name}{why}")
+                    return Objection(
+                        policy.name,
+                        f"pod {victim.key} is protected by {hook.name}{why}",
+                        f"node(s) with pods that are protected by {hook.name}",
+                    )
         return None
 
     def prices(self, victims: Sequence[Pod], node: str) -> list[Price] | Objection:
@@ -65,9 +71,9 @@ class Witness:
         for policy, hook in self.pricers:
             said, failure = self._ask(policy, hook, lift.cost, known)
             if failure is not None and policy.failure_policy == "Fail":
-                return Objection(policy.name, failure.summary)
+                return Objection(policy.name, failure.summary, failure.summary)
             if isinstance(said, Reason):
-                return Objection(policy.name, said.text)
+                return Objection(policy.name, said.text, said.text)
             found.append(said)
         return found
 

@@ -22,6 +22,7 @@ _TOLD = 20
 _HELP = {
     "pods": "pods that are on the node, or in its domain, would have to go",
     "nodes": "the node itself would have to change: its labels, its size",
+    "time": "time would have to pass",
 }
 
 
@@ -111,6 +112,8 @@ class Why(Struct, frozen=True, rename="camel"):
     left_out: list[LeftOut] = []
     """Of the attempt's preemption."""
     hooks: list[HookRun] = []
+    kept_out: str = ""
+    """Which policy keeps the pod out of the queue, and why; ``""`` where none does."""
     pods_seen: bool = True
     """Whether it can be seen where pods are; a journal on disk has what was seen then."""
 
@@ -126,16 +129,19 @@ def explain(
     """The last attempt of the pod that these entries are about, the newest first; ``None`` without one."""
     # A pod of the same name that is gone is another pod.
     entries = [entry for entry in entries if entry.pod.uid == entries[0].pod.uid]
-    place = next((place for place, entry in enumerate(entries) if entry.verb == "filter"), None)
+    verbs = [entry.verb for entry in entries]
+    place = next((verbs.index(verb) for verb in ("filter", "gate") if verb in verbs), None)
     if place is None:
         return None
+    # A pod that was never let in was judged on no node.
+    judged = verbs[place] == "filter"
     # By their order: numbers begin anew with each start, and a journal on disk has several.
     filtered, since = entries[place], entries[:place]
     scored = next((entry for entry in since if entry.verb == "prioritize"), None)
     bound = next((entry for entry in since if entry.verb == "bind"), None)
     preempted = next((entry for entry in since if entry.verb == "preempt"), None)
     offered = [*filtered.nodes, *filtered.not_in_view]
-    missing = None if every_node is None else sorted(set(every_node) - set(offered))
+    missing = None if every_node is None or not judged else sorted(set(every_node) - set(offered))
     return Why(
         pod=filtered.pod.key,
         uid=filtered.pod.uid,
@@ -150,7 +156,7 @@ def explain(
         never_offered_nodes=(missing or [])[:_EXAMPLES],
         ranking=[] if scored is None else rank(scored, to_wire=to_wire, weight=weight, chosen=chosen),
         chosen=chosen,
-        error=filtered.error or (scored.error if scored else ""),
+        error=(filtered.error if judged else "") or (scored.error if scored else ""),
         observe=filtered.observe,
         weight=weight,
         history=[_told(entry) for entry in entries[:_TOLD]],
@@ -158,6 +164,7 @@ def explain(
         bind_error=bound.error if bound else "",
         left_out=[] if preempted is None else left_out(preempted),
         hooks=[_run(voice) for entry in (filtered, scored) if entry for voice in entry.voices],
+        kept_out=entries[0].error if verbs[0] == "gate" else "",
     )
 
 
@@ -260,6 +267,8 @@ def _run(voice: Voice) -> HookRun:
 def _told(entry: Entry) -> Told:
     if entry.error:
         text = entry.error
+    elif entry.verb == "gate":
+        text = "let in"
     elif entry.verb == "bind":
         text = f"bound to {entry.node}"
     elif entry.verb == "preempt":

@@ -94,6 +94,10 @@ class Metrics:
             "0 while a thread of the policy is stuck past its deadline, and for a minute after an overrun.",
             ["policy"],
         )
+        self.bound_dropped = counter(
+            "bayplan_bound_dropped",
+            "Binds that a `bound` hook was not told of: too many waited, or the node was gone.",
+        )
         self.view_nodes = gauge("bayplan_view_nodes", "Nodes in the server's view.")
         self.view_pods = gauge("bayplan_view_pods", "Unfinished pods in the server's view.")
         self.view_age = gauge("bayplan_view_age_seconds", "Age of the server's view.")

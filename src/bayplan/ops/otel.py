@@ -1,4 +1,4 @@
-"""Traces as OpenTelemetry spans: one for a request, and below it one for each hook and each API call.
+"""Traces as OpenTelemetry spans: one for a request or attempt, and below it one for each hook and API call.
 
 This is the only file that imports OpenTelemetry, and nobody imports it unless traces are wanted.
 """
@@ -18,7 +18,7 @@ from bayplan.ops.tracing import Step, Trace
 
 _TIMEOUT_SECONDS = 5
 _NANOSECONDS = 1_000_000_000
-_KINDS = {"hook": SpanKind.INTERNAL, "api": SpanKind.CLIENT}
+_KINDS = {"hook": SpanKind.INTERNAL, "api": SpanKind.CLIENT, "part": SpanKind.INTERNAL}
 
 
 def exporter_to(endpoint: str) -> SpanExporter:
@@ -49,13 +49,16 @@ class OtelTracing:
         span = self._tracer.start_span(
             trace.verb,
             context=self._propagator.extract(caller),
-            kind=SpanKind.SERVER,
+            kind=SpanKind.SERVER if trace.headers else SpanKind.INTERNAL,
             attributes=_attributes(trace, result),
             start_time=_nanoseconds(trace.began, offset),
         )
         if span.is_recording():
+            first = [step for step in trace.steps if not step.within]
+            parts = {step.name: self._tell_step(step, span, offset) for step in first}
             for step in trace.steps:
-                self._tell_step(step, span, offset)
+                if step.within:
+                    self._tell_step(step, parts.get(step.within, span), offset)
         _fail(span, error)
         span.end(_nanoseconds(trace.began + seconds, offset))
 
@@ -67,7 +70,7 @@ class OtelTracing:
         """Send what is left; this waits."""
         self._provider.shutdown()
 
-    def _tell_step(self, step: Step, parent: Span, offset: int) -> None:
+    def _tell_step(self, step: Step, parent: Span, offset: int) -> Span:
         span = self._tracer.start_span(
             step.name,
             context=set_span_in_context(parent),
@@ -77,6 +80,7 @@ class OtelTracing:
         )
         _fail(span, step.error)
         span.end(_nanoseconds(step.began + step.seconds, offset))
+        return span
 
 
 def _attributes(trace: Trace, result: str) -> dict[str, str | int]:

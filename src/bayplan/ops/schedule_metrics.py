@@ -6,7 +6,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 RESULTS = ("scheduled", "unschedulable", "error")
-_PLACES = ("active", "backoff", "unschedulable", "gated")
+_PLACES = ("active", "backoff", "unschedulable", "gated", "gang")
 _ATTEMPT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SLI_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120)
 _VICTIMS = (1, 2, 4, 8, 16, 32, 64)
@@ -43,10 +43,14 @@ class ScheduleMetrics:
         )
         self.pending = gauge(
             "bayplan_pending_pods",
-            "Pods that wait, by queue: active, backoff, unschedulable, gated.",
+            "Pods that wait, by queue: active, backoff, unschedulable, gated, gang.",
             ["queue"],
         )
         self.binding = gauge("bayplan_binds_in_flight", "Binds that were sent and not answered yet.")
+        self.waiting_for_volumes = gauge(
+            "bayplan_pods_waiting_for_volumes",
+            "Pods that have a node and wait until their claims are bound there.",
+        )
         self.victims = histogram(
             "bayplan_preemption_victims", "Pods that were evicted for one other.", buckets=_VICTIMS
         )
@@ -55,12 +59,23 @@ class ScheduleMetrics:
             "Events and conditions about pods: written, dropped where too many wait, failed.",
             ["kind", "result"],
         )
-        for profile in profiles:
-            for result in RESULTS:
-                self.attempts.labels(result, profile)
+        self.gangs = counter(
+            "bayplan_gang_attempts",
+            "Gangs that were placed, refused (one member did not fit), or waited longer than their timeout.",
+            ["result"],
+        )
+        for result in ("placed", "refused", "timeout"):
+            self.gangs.labels(result)
+        self.know(profiles)
         for kind in ("event", "condition"):
             for result in ("written", "dropped", "failed"):
                 self.reports.labels(kind, result)
+
+    def know(self, profiles: Iterable[str]) -> None:
+        """A series that is not there before its first event hides that event from `increase`."""
+        for profile in profiles:
+            for result in RESULTS:
+                self.attempts.labels(result, profile)
 
     def attempted(self, result: str, profile: str, *, seconds: float) -> None:
         """Count an attempt that has ended."""

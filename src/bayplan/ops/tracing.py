@@ -31,20 +31,23 @@ class Step:
     """A part of a request that took time."""
 
     name: str
-    kind: Literal["hook", "api"]
+    kind: Literal["hook", "api", "part"]
     began: float
     seconds: float
     attributes: Mapping[str, str | int]
     error: str = ""
+    within: str = ""
+    """The step that it is a part of, by name; ``""`` for the request itself."""
 
 
 @dataclass
 class Trace:
-    """One request; times are those of `time.perf_counter`."""
+    """One request, or one attempt of a scheduler; times are those of `time.perf_counter`."""
 
     verb: str
     generation: int
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Of the request; none where nobody called."""
     began: float = field(default_factory=time.perf_counter)
     pod: str = ""
     """``namespace/name``."""
@@ -89,14 +92,14 @@ def begin(verb: str, generation: int, headers: Mapping[str, str]) -> Trace:
 
 def note_pod(pod: str, *, node: str = "") -> None:
     """The request is about this pod."""
-    trace = _open()
+    trace = current_trace()
     if trace is not None:
         trace.pod, trace.node = pod, node
 
 
-def note_hooks(attempt: Attempt | None) -> None:
+def note_hooks(attempt: Attempt | None, *, within: str = "") -> None:
     """The hooks that were called in a try at the request."""
-    trace = _open()
+    trace = current_trace()
     if trace is None or attempt is None:
         return
     trace.pod = attempt.pod or trace.pod
@@ -108,21 +111,28 @@ def note_hooks(attempt: Attempt | None) -> None:
             "bayplan.point": hook.spec.kind,
             "bayplan.calls": ran.calls,
         }
-        step = Step(
-            f"{hook.spec.kind} {hook.policy}", "hook", ran.began, ran.seconds, said, ", ".join(ran.failures)
-        )
-        trace.steps.append(step)
+        name, failed = f"{hook.spec.kind} {hook.policy}", ", ".join(ran.failures)
+        trace.steps.append(Step(name, "hook", ran.began, ran.seconds, said, failed, within))
+
+
+def note_part(
+    name: str, *, began: float, said: Mapping[str, str | int] | None = None, error: str = ""
+) -> None:
+    """A part of it ends now; ``said`` are its attributes."""
+    trace = current_trace()
+    if trace is not None:
+        trace.steps.append(Step(name, "part", began, time.perf_counter() - began, said or {}, error))
 
 
 def note_api_call(method: str, path: str, *, began: float, seconds: float, error: str) -> None:
     """A request to the API server, made while this one waits."""
-    trace = _open()
+    trace = current_trace()
     if trace is not None:
         said: dict[str, str | int] = {"http.request.method": method, "url.path": path}
         trace.steps.append(Step(f"API server {method}", "api", began, seconds, said, error))
 
 
-def _open() -> Trace | None:
+def current_trace() -> Trace | None:
     """The current one; what goes on in the background after the answer belongs to nobody."""
     trace = _current.get()
     return None if trace is None or trace.ended else trace

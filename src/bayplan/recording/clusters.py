@@ -12,7 +12,8 @@ import numpy as np
 
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
-from bayplan.recording.lines import Cluster, Row, Waiting, Whole
+from bayplan.recording.lines import Cluster, ObjectsChanged, Row, Waiting, Whole
+from bayplan.recording.objects import ObjectsReader, ObjectsWriter
 from bayplan.recording.redact import kept_node, kept_pod
 from bayplan.snapshot.cluster import Snapshot, total_requests
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
@@ -29,15 +30,18 @@ class ClusterWriter:
     def __init__(self) -> None:
         self._known: Snapshot | None = None
         self._load: Load | None = None
+        self._objects = ObjectsWriter()
 
     def forget(self) -> None:
         """Begin anew with the next cluster."""
         self._known = self._load = None
+        self._objects.forget()
 
-    def lines(self, snapshot: Snapshot) -> Iterator[Cluster | Whole]:
+    def lines(self, snapshot: Snapshot) -> Iterator[Cluster | Whole | ObjectsChanged]:
         """What a reader must be told to know this cluster."""
         if snapshot is self._known:
             return
+        yield from self._objects.lines(snapshot.objects)
         load = snapshot.nodes.load
         if load is None or snapshot.elsewhere is None:
             yield _whole(snapshot)
@@ -105,6 +109,8 @@ class ClusterReader:
     """Follows the lines, and has the cluster that they told last."""
 
     def __init__(self) -> None:
+        # They do not begin anew with the nodes: nobody writes them again then.
+        self._others = ObjectsReader()
         self._reset()
 
     def _reset(self) -> None:
@@ -118,11 +124,14 @@ class ClusterReader:
         self._last = Snapshot(NodeTable([], Load([], [])), [])
         self._dirty = True
 
-    def apply(self, line: Cluster | Whole) -> None:
+    def apply(self, line: Cluster | Whole | ObjectsChanged) -> None:
         """Take a line over; `LookupError` where it does not follow from those before it."""
+        if isinstance(line, ObjectsChanged):
+            self._others.apply(line)
+            return
         if isinstance(line, Whole):
             self._reset()
-            self._last, self._dirty = Snapshot.build(line.nodes, line.pods), False
+            self._last, self._dirty = Snapshot.build(line.nodes, line.pods, self._others.objects()), False
             return
         if line.fresh:
             self._reset()
@@ -155,6 +164,7 @@ class ClusterReader:
             table,
             lambda: [pod for there in load.pods for pod in there] + waiting,
             elsewhere=waiting,
+            objects=self._others.objects(),
             unsettled=self._unsettled,
         )
         self._changed.clear()

@@ -2,15 +2,17 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.config.flags import DEFAULT_SCHEDULER_NAME, Flags, Loaded, load_all
+from bayplan.config.v1 import SchedulerProfileEntry
 from bayplan.config.watching import WatchedFiles
 from bayplan.kube.duration import Duration
-from bayplan.recording.lines import Configuration, FileText, RecordingError
+from bayplan.recording.lines import Configuration, FileText, ProfileTold, RecordingError
 from bayplan.recording.redact import without_secrets
 
 
@@ -37,9 +39,40 @@ def reload_described(told: Configuration) -> Loaded:
         if found != file.sha256:
             state = "has changed since" if found else "is not here"
             raise RecordingError(f"{file.path} {state}: say with which configuration, --config FILE")
-    if not told.config and not told.uses:
+    if not told.config and not told.uses and not told.profiles:
         raise RecordingError("the recording does not say where its policies are from: give --config FILE")
-    return load_all(told.uses, Flags(config=Path(told.config) if told.config else None))
+    loaded = load_all(told.uses, Flags(config=Path(told.config) if told.config else None))
+    # Flags may have named others than the file does.
+    scheduler = msgspec.structs.replace(loaded.config.scheduler, profiles=())
+    return with_profiles(
+        replace(loaded, config=msgspec.structs.replace(loaded.config, scheduler=scheduler)), told
+    )
+
+
+def with_profiles(loaded: Loaded, told: Configuration) -> Loaded:
+    """The configuration with the profiles that were recorded, of schedulers that it does not name itself."""
+    entries = {
+        each.scheduler_name: SchedulerProfileEntry(
+            scheduler_name=each.scheduler_name, kube_scheduler_config=each.kube_scheduler_config
+        )
+        for each in told.profiles
+    }
+    entries |= {entry.scheduler_name: entry for entry in loaded.config.scheduler.profiles}
+    scheduler = msgspec.structs.replace(loaded.config.scheduler, profiles=tuple(entries.values()))
+    return replace(loaded, config=msgspec.structs.replace(loaded.config, scheduler=scheduler))
+
+
+def describe_profiles(loaded: Loaded) -> tuple[ProfileTold, ...]:
+    """Whose pods a scheduler with this configuration places."""
+    entries = loaded.config.scheduler.profiles
+    if not entries:
+        return (ProfileTold(DEFAULT_SCHEDULER_NAME),)
+    return tuple(ProfileTold(entry.scheduler_name, _profile_file(entry, loaded)) for entry in entries)
+
+
+def _profile_file(entry: SchedulerProfileEntry, loaded: Loaded) -> str:
+    file = entry.kube_scheduler_config
+    return str((loaded.base / file).absolute()) if file else ""
 
 
 def _file(path: Path, *, told: bool) -> FileText:

@@ -42,6 +42,14 @@ class FileText(Struct, frozen=True):
     text: str = ""
 
 
+class ProfileTold(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Whose pods a scheduler placed, and which profile of kube-scheduler it followed."""
+
+    scheduler_name: str
+    kube_scheduler_config: str = ""
+    """Path of the file with the profile; ``""`` for the default one."""
+
+
 class Configuration(Line, frozen=True, kw_only=True, tag="configuration"):
     """What the decisions after it were made with. Nothing that was told before it is needed any more."""
 
@@ -55,6 +63,8 @@ class Configuration(Line, frozen=True, kw_only=True, tag="configuration"):
     text: str = ""
     """The configuration with the flags laid over it, and without what may be secret."""
     files: tuple[FileText, ...] = ()
+    profiles: tuple[ProfileTold, ...] = ()
+    """Of a scheduler; an extender has none."""
 
 
 class Row(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -93,6 +103,16 @@ class Whole(Line, frozen=True, kw_only=True, tag="whole"):
     nodes: list[NodeObject]
     pods: list[Pod] | None
     """``None`` where nobody knows the pods."""
+
+
+class ObjectsChanged(Line, frozen=True, kw_only=True, tag="objects"):
+    """What changed of the objects of one kind, such as PersistentVolumeClaim."""
+
+    kind: str
+    gone: list[str] = []
+    """By ``namespace/name`` or name."""
+    came: list[Raw] = []
+    """Those that are new, or not what they were."""
 
 
 class LatchedKeys(Struct, frozen=True):
@@ -152,6 +172,8 @@ class Seen(Line, frozen=True, kw_only=True):
     """What policies get as ``now``."""
     blind: bool = False
     """No cluster was known."""
+    expecting: dict[str, list[Pod]] = {}
+    """Pods that wait, by the node which is kept for each: they count there."""
     sources: list[str] = []
     given_up: dict[str, GivenUp] = {}
 
@@ -162,13 +184,13 @@ class Seen(Line, frozen=True, kw_only=True):
 
 
 class Asked(Seen, frozen=True, kw_only=True, tag="asked"):
-    """A request of kube-scheduler that policies answered."""
+    """A request of kube-scheduler that policies answered, or a pod that a scheduler of ours judged."""
 
     verb: str
     pod: str
     """``namespace/name``."""
     request: Raw
-    """Without what no policy can read: environment, arguments, volumes."""
+    """Without what no policy can read: environment, arguments, secrets."""
     nodes: FullNodes | None = None
     answer: Raw
     """As it was sent; without the nodes where those came in full."""
@@ -214,6 +236,7 @@ AnyLine = (
     | Configuration
     | Cluster
     | Whole
+    | ObjectsChanged
     | SourceReading
     | Item
     | Asked

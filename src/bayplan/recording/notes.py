@@ -1,14 +1,16 @@
 """From what a server holds after a decision to the lines that tell of it."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Raw
 
+from bayplan.engine.choose import Choice
 from bayplan.engine.guard import Attempt
 from bayplan.kube.pod import Pod
+from bayplan.recording.attempts import VERB, encode_question, encode_verdict
 from bayplan.recording.clusters import ClusterWriter
 from bayplan.recording.lines import (
     Asked,
@@ -36,6 +38,8 @@ class Basis:
     cluster: Snapshot | None
     readings: Readings
     attempt: Attempt
+    expecting: Mapping[str, Collection[Pod]] = field(default_factory=dict)
+    """Pods that wait, and were taken to be on the nodes which are kept for them."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,17 @@ class Commitment:
     basis: Basis
 
 
+@dataclass(frozen=True)
+class Scheduled:
+    """A pod that was judged on all nodes, and what came of it."""
+
+    pod: Pod
+    choice: Choice
+    all_nodes: bool
+    """False where only the nodes of the decision were asked about: one that was kept for the pod."""
+    basis: Basis
+
+
 class Narrator:
     """Tells decisions, and before each what its reader does not know yet."""
 
@@ -75,7 +90,7 @@ class Narrator:
         self._configuration = None
         self._items.clear()
 
-    def tell(self, what: Answered | Commitment) -> Iterator[Line]:
+    def tell(self, what: Answered | Commitment | Scheduled) -> Iterator[Line]:
         """The lines, the decision itself last."""
         basis = what.basis
         anew = basis.configuration is not self._configuration
@@ -83,7 +98,7 @@ class Narrator:
             # Whoever reads from here on, after damage, must find all that is needed.
             self.forget()
         # Before anything is told: a request that cannot be told leaves no trace.
-        told = self._answered(what) if isinstance(what, Answered) else [_committed(what)]
+        told = self._told(what)
         if anew:
             yield basis.configuration
             self._configuration = basis.configuration
@@ -91,6 +106,11 @@ class Narrator:
             yield from self._clusters.lines(basis.cluster)
         yield from self._readings.lines(basis.readings)
         yield from told
+
+    def _told(self, what: Answered | Commitment | Scheduled) -> list[Line]:
+        if isinstance(what, Answered):
+            return self._answered(what)
+        return [_scheduled(what) if isinstance(what, Scheduled) else _committed(what)]
 
     def _answered(self, what: Answered) -> list[Line]:
         if what.verb == "preempt":
@@ -128,6 +148,17 @@ def _asked(what: Answered, pod: Pod | None, request: bytes, nodes: FullNodes | N
     )
 
 
+def _scheduled(what: Scheduled) -> Asked:
+    names = None if what.all_nodes else what.choice.filtered.nodes.names
+    return Asked(
+        **_seen(what.basis),
+        verb=VERB,
+        pod=what.pod.key,
+        request=Raw(encode_question(what.pod, names)),
+        answer=Raw(encode_verdict(what.choice)),
+    )
+
+
 def _committed(what: Commitment) -> Committed:
     return Committed(
         **_seen(what.basis),
@@ -146,6 +177,7 @@ def _seen(basis: Basis) -> dict[str, Any]:
     return {
         "at": moment(basis.attempt.now),
         "blind": basis.cluster is None,
+        "expecting": {node: [kept_pod(pod) for pod in pods] for node, pods in basis.expecting.items()},
         "sources": list(basis.readings.by_source),
         "given_up": given_up,
     }

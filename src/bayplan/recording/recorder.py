@@ -19,7 +19,7 @@ from bayplan.engine.guard import Attempt
 from bayplan.kube.pod import Pod
 from bayplan.recording.backlog import Backlog
 from bayplan.recording.lines import FORMAT, Bound, Dropped, Header, Line, RecordingError, Unjudged, moment
-from bayplan.recording.notes import Answered, Basis, Commitment, Narrator
+from bayplan.recording.notes import Answered, Basis, Commitment, Narrator, Scheduled
 from bayplan.recording.sink import RecordingFile, older
 from bayplan.wire import v1
 from bayplan.wire.codec import decode
@@ -77,7 +77,7 @@ class Recorder:
         self._written = 0
         self._stopped = ""
         self._begin()
-        self._queue: Backlog[Answered | Commitment | Line] = Backlog(
+        self._queue: Backlog[Answered | Commitment | Scheduled | Line] = Backlog(
             self._take,
             name="bayplan-recorder",
             most=_QUEUE,
@@ -104,8 +104,15 @@ class Recorder:
         """A bind ended."""
         args = decode(body, v1.ExtenderBindingArgs)
         pod = f"{args.pod_namespace}/{args.pod_name}"
-        at = moment(datetime.now(UTC))
-        self._offer(Bound(at=at, pod=pod, uid=args.pod_uid, node=args.node, error=error))
+        self._bound(pod, uid=args.pod_uid, node=args.node, error=error)
+
+    def scheduled(self, what: Scheduled) -> None:
+        """Policies judged a pod on all nodes."""
+        self._offer(what)
+
+    def placed(self, pod: Pod, node: str, *, error: str) -> None:
+        """A bind of our own ended."""
+        self._bound(pod.key, uid=pod.uid, node=node, error=error)
 
     def unjudged(self, verb: str, error: str) -> None:
         """A request was answered without the policies."""
@@ -115,13 +122,16 @@ class Recorder:
         """Write what is left, and end the file."""
         self._queue.close(_CLOSE_SECONDS)
 
-    def _offer(self, what: Answered | Commitment | Line, size_bytes: int = 0) -> None:
+    def _bound(self, pod: str, *, uid: str, node: str, error: str) -> None:
+        self._offer(Bound(at=moment(datetime.now(UTC)), pod=pod, uid=uid, node=node, error=error))
+
+    def _offer(self, what: Answered | Commitment | Scheduled | Line, size_bytes: int = 0) -> None:
         if self._stopped or not self._queue.offer(what, size_bytes):
             with self._lock:
                 self._dropped += 1
             self._count("dropped")
 
-    def _take(self, what: Answered | Commitment | Line) -> None:
+    def _take(self, what: Answered | Commitment | Scheduled | Line) -> None:
         if self._stopped:
             return
         try:
@@ -152,7 +162,7 @@ class Recorder:
         self._file.give_up()
         log.error("nothing is recorded any more: %s", why)
 
-    def _record(self, what: Answered | Commitment | Line) -> None:
+    def _record(self, what: Answered | Commitment | Scheduled | Line) -> None:
         self._say_dropped()
         if time.monotonic() - self._snapshot_at > self._options.snapshot_every_seconds:
             self._narrator.forget()

@@ -1,6 +1,7 @@
 """What of a request is kept: what policies can read, and nothing that may be secret.
 
-Policies see a pod through `bayplan.kube.pod.Pod`, which has no environment, arguments, commands or volumes.
+Policies see a pod through `bayplan.kube.pod.Pod`, which has no environment, arguments or commands, and of
+its volumes only claims and disks.
 Written again from what was read, a request has lost all the rest, and gets the same answer.
 """
 
@@ -9,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.kube.meta import ObjectMeta
+from bayplan.kube.meta import NamedObject, ObjectMeta
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.wire import v1
@@ -38,6 +39,12 @@ def kept_node(node: NodeObject) -> NodeObject:
     """The node without the manifest that it was made from."""
     metadata = _without_manifest(node.metadata)
     return node if metadata is node.metadata else msgspec.structs.replace(node, metadata=metadata)
+
+
+def kept_object(one: NamedObject) -> NamedObject:
+    """Another object without the manifest that it was made from."""
+    metadata = _without_manifest(one.metadata)
+    return one if metadata is one.metadata else msgspec.structs.replace(one, metadata=metadata)
 
 
 def _without_manifest(metadata: ObjectMeta | None) -> ObjectMeta | None:

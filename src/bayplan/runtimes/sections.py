@@ -5,8 +5,10 @@ import uuid
 from pathlib import Path
 
 from bayplan.config.load import ConfigError
-from bayplan.config.v1 import JournalFileSection, PageSection
+from bayplan.config.v1 import JournalFileSection, PageSection, RecordSection, TracingSection
+from bayplan.ops.tracing import TracingOptions
 from bayplan.recording.journal_file import JournalFileOptions
+from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.listener import Address, is_loopback
 
 
@@ -37,6 +39,25 @@ def journal_file(section: JournalFileSection | None, base: Path) -> JournalFileO
     if section is None:
         return None
     return JournalFileOptions(base / section.path, section.max_bytes, section.keep)
+
+
+def record_options(section: RecordSection, base: Path) -> RecordOptions | None:
+    """Where decisions are recorded, to be asked again; ``None`` for nowhere."""
+    if not section.file:
+        return None
+    return RecordOptions(base / section.file, section.max_bytes, section.snapshot_every.seconds)
+
+
+def tracing_options(section: TracingSection) -> TracingOptions | None:
+    """Where spans go; ``None`` for nowhere."""
+    endpoint = section.otlp_endpoint
+    if not endpoint:
+        return None
+    if not endpoint.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"tracing.otlpEndpoint: {endpoint!r} is no address of OTLP over HTTP, such as http://collector:4318"
+        )
+    return TracingOptions(endpoint, section.sample_ratio)
 
 
 def identity(listen: Address) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import repeat
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,11 +14,14 @@ from bayplan.kube.meta import EMPTY
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.kube.quantity import INT64_MAX, QuantityError
+from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.objects import NO_OBJECTS, Objects
 from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
 
 UNKNOWN_ROW = -1
+_NO_ROWS = np.empty(0, dtype=np.intp)
+_NO_CHANGES: Mapping[str, Collection[Any]] = MappingProxyType({})
 
 
 class DuplicateNode(ValueError):
@@ -35,8 +40,14 @@ class Snapshot:
         elsewhere: Sequence[Pod] | None = None,
         objects: Objects = NO_OBJECTS,
         unsettled: Mapping[str, str] = EMPTY,
+        marks: Marks | None = None,
+        expected: Mapping[str, Collection[Pod]] = _NO_CHANGES,
     ) -> None:
         self.nodes = nodes
+        self.expected = expected
+        """Pods that are not there yet, by the node kept for them: it must do with them and without."""
+        self.marks = marks
+        """When the pods on each node last changed, where somebody keeps track of it."""
         self.unsettled = unsettled
         """The node, by UID, of each pod whose bind may have happened or not: it counts there."""
         self.objects = objects
@@ -113,8 +124,31 @@ class Snapshot:
         """The same cluster with these values from outside."""
         if readings is NO_READINGS:
             return self
-        table = self.nodes.with_readings(readings)
-        return Snapshot(table, self._pods, rows=self.rows, objects=self.objects, unsettled=self.unsettled)
+        return Snapshot(
+            self.nodes.with_readings(readings),
+            self._pods,
+            rows=self.rows,
+            objects=self.objects,
+            unsettled=self.unsettled,
+            marks=self.marks,
+            expected=self.expected,
+        )
+
+    def keeping(self, pods: Mapping[str, Collection[Pod]]) -> "Snapshot":
+        """The same cluster, in which nodes are kept for these pods, which are not there yet, by node."""
+        expected = {node: coming for node, coming in pods.items() if node in self.rows}
+        if not expected:
+            return self
+        return Snapshot(
+            self.nodes,
+            self._pods,
+            rows=self.rows,
+            elsewhere=self.elsewhere,
+            objects=self.objects,
+            unsettled=self.unsettled,
+            marks=self.marks,
+            expected=expected,
+        )
 
     def without(self, uids: Collection[str]) -> "Snapshot":
         """The cluster once these pods are gone."""
@@ -123,14 +157,21 @@ class Snapshot:
 
     def without_on(self, victims: Mapping[str, Collection[str]]) -> "Snapshot":
         """The cluster once the pods with these UIDs are gone from their nodes, by node."""
-        gone = [
-            pod
-            for node, uids in victims.items()
-            if node in self.rows
-            for pod in self.pods_on(node)
-            if pod.uid in uids
-        ]
-        return self._changed(gone=gone, arrived=[])
+        return self._changed(gone=self._on(victims), arrived=[])
+
+    def cases(
+        self,
+        *,
+        gone: Mapping[str, Collection[str]] = _NO_CHANGES,
+        coming: Mapping[str, Collection[Pod]] = _NO_CHANGES,
+    ) -> "Snapshot":
+        """Several what-ifs at once, each about one node: some of its pods are gone, others are there.
+
+        What is read node by node, or counted around nodes (`NodeTable.around`, `NodeTable.count`), is as if
+        nothing had changed elsewhere. Who looks at the whole cluster sees all of the changes.
+        """
+        waiting = [pod for pods in coming.values() for pod in pods]
+        return self._changed(gone=[*self._on(gone), *waiting], arrived=self._coming(coming), apart=True)
 
     def placed(self, pod: Pod, node: str) -> "Snapshot":
         """The cluster with this pod on that node, and nowhere else."""
@@ -140,19 +181,31 @@ class Snapshot:
 
     def expecting(self, pods: Mapping[str, Collection[Pod]]) -> "Snapshot":
         """The cluster with these pods, which wait so far, on the nodes that are kept for them."""
-        arrived = [
+        arrived = self._coming(pods)
+        if not arrived:
+            return self
+        # They leave no node, only those that wait: to look for them among all pods would take far longer.
+        waiting = [pod for node, coming in pods.items() if node in self.rows for pod in coming]
+        return self._changed(gone=waiting, arrived=arrived)
+
+    def _on(self, uids_by_node: Mapping[str, Collection[str]]) -> list[Pod]:
+        return [
+            pod
+            for node, uids in uids_by_node.items()
+            if node in self.rows
+            for pod in self.pods_on(node)
+            if pod.uid in uids
+        ]
+
+    def _coming(self, pods: Mapping[str, Collection[Pod]]) -> list[Pod]:
+        return [
             msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node))
             for node, coming in pods.items()
             if node in self.rows
             for pod in coming
         ]
-        if not arrived:
-            return self
-        uids = {pod.uid for pod in arrived}
-        waiting = self.pods if self.elsewhere is None else self.elsewhere
-        return self._changed(gone=[pod for pod in waiting if pod.uid in uids], arrived=arrived)
 
-    def _changed(self, *, gone: list[Pod], arrived: list[Pod]) -> "Snapshot":
+    def _changed(self, *, gone: list[Pod], arrived: list[Pod], apart: bool = False) -> "Snapshot":
         load = self.nodes.load
         if load is None:
             raise PodsUnknown("a cluster with other pods")
@@ -167,7 +220,7 @@ class Snapshot:
                 touched.add(row)
                 changes.append((pod, row, -1))
         for row in touched:
-            pods[row] = tuple(pod for pod in pods[row] if pod.uid not in gone_uids)
+            pods[row] = tuple([pod for pod in pods[row] if pod.uid not in gone_uids])
         for pod in arrived:
             row = rows[pod.node_name]
             pods[row] += (pod,)
@@ -179,7 +232,9 @@ class Snapshot:
         def remaining() -> Sequence[Pod]:
             return [*(pod for pod in self.pods if pod.uid not in gone_uids), *arrived]
 
-        table = self.nodes.with_load(Load(requests, pods, load.tally.changed(changes)))
+        changed = Load(requests, pods, load.tally.changed(changes), before=load.tally if apart else None)
+        loaded = np.array(sorted(touched), dtype=np.intp)
+        table = self.nodes.followed_by(self.nodes.objects, changed, changed=_NO_ROWS, loaded=loaded)
         return Snapshot(table, remaining, rows=rows, objects=self.objects, unsettled=self.unsettled)
 
 

@@ -1,6 +1,6 @@
 """What there is in a cluster beside nodes and pods, as far as scheduling looks at it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,37 @@ from bayplan.kube.meta import NamedObject
 from bayplan.kube.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.kube.workloads import PodDisruptionBudget, Service
 
+_STEPS = 64
+
 
 class ObjectsOfKind(dict[str, Any]):
     """The objects of one kind, by ``namespace/name`` or name, and what is looked up in them."""
+
+    def __init__(
+        self,
+        objects: Mapping[str, Any] | None = None,
+        *,
+        after: "ObjectsOfKind | None" = None,
+        changed: Collection[str] = (),
+    ) -> None:
+        """``changed`` are the keys of what is different from ``after``."""
+        super().__init__(objects or {})
+        # A mark and not the objects themselves: those of long ago must not be kept alive.
+        self._mark = object()
+        self._steps: tuple[tuple[object, frozenset[str]], ...] = ()
+        if after is not None:
+            self._steps = (*after._steps[1 - _STEPS :], (after._mark, frozenset(changed)))
+
+    def changed_since(self, before: "ObjectsOfKind") -> set[str] | None:
+        """Keys of what came, went or is different; ``None`` where that is too long ago to tell."""
+        keys: set[str] = set()
+        if before is self:
+            return keys
+        for mark, changed in reversed(self._steps):
+            keys |= changed
+            if mark is before._mark:
+                return keys
+        return None
 
     @cached_property
     def by_namespace(self) -> Mapping[str, tuple[Any, ...]]:

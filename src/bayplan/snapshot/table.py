@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.kube.yaml import suggest
+from bayplan.snapshot.around import Around
 from bayplan.snapshot.columns import (
     ASPECTS,
     FLAGS,
@@ -58,17 +59,21 @@ class PodsUnknown(LookupError):
 class Load:
     """What the pods on each node request, by resource, the pods themselves, and their counts."""
 
-    __slots__ = ("_tally", "domains_read", "pods", "requests")
+    __slots__ = ("_tally", "before", "domains_read", "pods", "requests")
 
     def __init__(
         self,
         requests: list[Mapping[str, int]],
         pods: list[tuple[Pod, ...]],
         tally: PodTable | None = None,
+        *,
+        before: PodTable | None = None,
     ) -> None:
         self.requests = requests
         self.pods = pods
         self._tally = tally
+        self.before = before
+        """Where every node is a case of its own: the counts of the cluster as it is."""
         self.domains_read = False
         """Whether somebody counted over a domain or all nodes, and so saw what is on other nodes."""
 
@@ -171,13 +176,10 @@ class NodeTable:
             raise PodsUnknown("kinds of pods")
         return load.tally.kinds
 
-    def with_load(self, load: Load) -> "NodeTable":
-        """The same nodes with other pods on them."""
-        table = NodeTable(self.objects, load, static=self._static, last_read=self._last_read)
-        table._names = self._names
-        table._readings = self._readings
-        table._sourced = self._sourced
-        return table
+    @property
+    def readings(self) -> Readings:
+        """The values from outside that its columns are made of."""
+        return self._root()[0]._readings
 
     def with_readings(self, readings: Readings) -> "NodeTable":
         """The same nodes and pods with these values from outside; columns are shared."""
@@ -279,7 +281,27 @@ class NodeTable:
         All pods of the cluster count, terminating ones too, finished ones not. Several columns in
         ``by`` are one domain together. A node without one of the ``by`` labels gets -1.
         """
+        load = self._root()[0]._load
+        if by is not None and load is not None and load.before is not None:
+            return self._counted_in_cases(where, by, load.before, load.tally)
         return self._over_pods(lambda pods, nodes: pods.count(where, nodes), by)
+
+    def around(self, weights: NDArray[np.int64] | NDArray[np.bool_]) -> Around:
+        """What pods weigh on every node of the cluster, as each of our nodes sees it.
+
+        ``weights`` has the weight of a pod of each kind.
+        """
+        root, rows = self._root()
+        load = root._load
+        if load is None:
+            raise PodsUnknown("counting pods")
+        now = load.tally.weigh(weights, len(root))
+        if load.before is None:
+            load.domains_read = True
+            return Around(now)
+        before = load.before.weigh(weights, len(root))
+        change = now - before
+        return Around(before, change if rows is None else change[rows])
 
     def sum(self, resource: str, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
         """What these pods request of a resource, on each node or in each domain, as `count` does."""
@@ -345,6 +367,16 @@ class NodeTable:
         if by is not None:
             load.domains_read = True
             totals = over_domains(totals, root[column_of(by)])
+        return totals if rows is None else totals[rows]
+
+    def _counted_in_cases(
+        self, where: Condition, by: By, before: PodTable, now: PodTable
+    ) -> NDArray[np.int64]:
+        """As `count`, each node with its own pods changed, and all others as they are."""
+        root, rows = self._root()
+        there = before.count(where, len(root))
+        domains = over_domains(there, root[column_of(by)])
+        totals = np.where(domains < 0, domains, domains + now.count(where, len(root)) - there)
         return totals if rows is None else totals[rows]
 
     def _root(self) -> "tuple[NodeTable, NDArray[np.intp] | None]":

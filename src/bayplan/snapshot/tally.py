@@ -223,13 +223,15 @@ _Picked = list[tuple[_Entries, NDArray[np.intp]]]
 class PodTable:
     """How many pods of each kind are on each node. Frozen: a few parts, whose sum is the truth."""
 
-    __slots__ = ("_kind_count", "_kinds", "_last", "_parts")
+    __slots__ = ("_kind_count", "_kinds", "_last", "_numbers", "_parts")
 
     def __init__(self, kinds: PodKinds, parts: tuple[_Entries, ...]) -> None:
         self._kinds = kinds
         self._kind_count = len(kinds)
         self._parts = tuple(part for part in parts if len(part))
         self._last: tuple[Bools, _Picked] | None = None
+        # By identity: evictions are tried over and over with the same pods.
+        self._numbers: dict[int, tuple[Pod, int]] = {}
 
     @classmethod
     def of(cls, pods_by_row: Iterable[Sequence[Pod]]) -> "PodTable":
@@ -262,8 +264,18 @@ class PodTable:
 
     def changed(self, changes: Iterable[tuple[Pod, int, int]]) -> "PodTable":
         """A copy with pods added (+1) to or taken (-1) from rows."""
-        more = [(self._kinds.number(pod), row, by) for pod, row, by in changes]
+        more = [(self._number(pod), row, by) for pod, row, by in changes]
         return PodTable(self._kinds, (*self._parts, _Entries.of(more)))
+
+    def _number(self, pod: Pod) -> int:
+        known = self._numbers.get(id(pod))
+        if known is None or known[0] is not pod:
+            known = self._numbers[id(pod)] = (pod, self._kinds.number(pod))
+        return known[1]
+
+    def growing(self) -> "GrowingTable":
+        """A copy to which pods can be added one by one."""
+        return GrowingTable(self._kinds, self._parts)
 
     def _total(self, where: Condition, nodes: int, amounts: NDArray[np.int64] | None) -> NDArray[np.int64]:
         picked = self._pick(where.over(self._kinds, self._kind_count))
@@ -289,6 +301,23 @@ class PodTable:
             picked = [(part, part.where(chosen)) for part in self._parts]
             self._last = last = (chosen, picked)
         return last[1]
+
+
+class GrowingTable:
+    """Counts to which pods are added, and frozen tables of them, each of which costs what was added alone."""
+
+    def __init__(self, kinds: PodKinds, parts: tuple[_Entries, ...]) -> None:
+        self._kinds = kinds
+        self._parts = parts
+        self._more = _Growing(room=64)
+
+    def add(self, pod: Pod, row: int) -> None:
+        """Count a pod on a row."""
+        self._more.append(self._kinds.number(pod), row, 1)
+
+    def freeze(self) -> PodTable:
+        """The counts as they are now."""
+        return PodTable(self._kinds, (*self._parts, self._more.entries()))
 
 
 class Tally:

@@ -14,6 +14,7 @@ from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.snapshot.cluster import Snapshot, total_requests
+from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
 from bayplan.snapshot.tally import Tally
 from bayplan.state.objects import ObjectStore
@@ -70,7 +71,7 @@ class Cache:
         """What there is beside nodes and pods, where somebody watches it."""
         self.version = 0
         """Counts what changes the judgement of nodes: nodes, and pods on them; not pods that wait."""
-        self._last = Snapshot(NodeTable([], Load([], [])), [])
+        self._last = Snapshot(NodeTable([], Load([], [])), [], marks=Marks.begin(0))
 
     @property
     def node_count(self) -> int:
@@ -244,6 +245,11 @@ class Cache:
         table = self._last.nodes.followed_by(
             list(self._objects), load, changed=np.array(sorted(self._changed), dtype=np.intp), loaded=loaded
         )
+        marks = self._last.marks
+        if marks is None or self._changed or self._rows_moved:
+            marks = Marks.begin(len(self._objects))
+        elif loaded.size:
+            marks = marks.after(loaded)
         orphans = (pod for pods in self._on_unknown.values() for pod in pods.values())
         elsewhere = [*self._waiting.values(), *orphans]
         rows = dict(self._rows) if self._rows_moved or self._changed else self._last.rows
@@ -254,6 +260,7 @@ class Cache:
             elsewhere=elsewhere,
             objects=objects,
             unsettled=self._unsettled,
+            marks=marks,
         )
         self._changed.clear()
         self._loaded.clear()

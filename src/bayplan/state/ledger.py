@@ -103,6 +103,10 @@ class Ledger:
             self._roll_forward(pod, node)
             raise
 
+    def give_up(self, pod: Pod) -> None:
+        """Take an assumption back before anybody was asked for it."""
+        self._free(pod)
+
     async def settled(self, uid: str) -> None:
         """Wait until it is known what became of that pod's bind; at once where it is."""
         rolling = self._rolling.get(uid)

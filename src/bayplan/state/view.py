@@ -177,7 +177,7 @@ class LiveView:
     @property
     def current(self) -> Snapshot | None:
         """The cluster now; ``None`` until it was listed once: half of it would be wrong."""
-        if not all(informer.synced.is_set() for informer in self._informers):
+        if not self._complete:
             return None
         snapshot = self._cache.snapshot()
         self._versions[snapshot] = self._cache.version
@@ -196,11 +196,15 @@ class LiveView:
 
     def problem(self) -> str:
         """Not listed yet, or cut off for too long."""
-        if self.current is None:
+        if not self._complete:
             return f"the cluster is not listed yet{self._why()}"
         if self.age_seconds > self._max_age_seconds:
             return f"cut off from the API server for {self.age_seconds:.0f} s{self._why()}"
         return ""
+
+    @property
+    def _complete(self) -> bool:
+        return all(informer.synced.is_set() for informer in self._informers)
 
     def _why(self) -> str:
         errors = (informer.last_error for informer in self._informers)
@@ -361,7 +365,8 @@ class _PodStore:
         self._listed()
         if self._follower is not None:
             for pod in before:
-                if self._cache.pod(pod.key) is None:
+                now = self._cache.pod(pod.key)
+                if now is None or now.uid != pod.uid:
                     self._follower.pod_gone(pod)
             for pod in self._cache.pods:
                 self._follower.pod_is(pod)

@@ -3,10 +3,12 @@
 from bayplan.snapshot.files import load_snapshot
 from bayplan.testing.build import make_cluster, make_node, make_pod
 from bayplan.testing.policies import load_policies
+from bayplan.testing.queue import Queued, queue_up
 from bayplan.testing.run import Bound, Result, bind, run_policy
 
 __all__ = [
     "Bound",
+    "Queued",
     "Result",
     "bind",
     "load_policies",
@@ -14,5 +16,6 @@ __all__ = [
     "make_cluster",
     "make_node",
     "make_pod",
+    "queue_up",
     "run_policy",
 ]

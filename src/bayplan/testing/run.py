@@ -57,7 +57,7 @@ def run_policy(
     that fails raises `PolicyError`: a test must not pass because a rule was silent. With ``allow_errors``
     it is told in the result instead, and where its ``failurePolicy`` is Fail no node passes.
     """
-    policies = _ready(policy, args)
+    policies = ready(policy, args)
     question = Question(pod, cluster.nodes, cluster, now or datetime.now(UTC))
     filtered = filter_nodes(policies, question)
     passed = [] if filtered.error else filtered.passed_names
@@ -94,7 +94,7 @@ class Bound:
 def bind(policy: Any, pod: Pod, node: str, cluster: Snapshot, *, args: dict[str, Any] | None = None) -> Bound:
     """Bind ``pod`` to a node as the server would: rules with ``recheck`` again, then ``allocate``."""
     question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
-    said = commit(_ready(policy, args), question, node)
+    said = commit(ready(policy, args), question, node)
     if said.refusal:
         return Bound(said.refusal, {}, cluster)
     notes = {**pod.annotations, **said.annotations}
@@ -103,11 +103,12 @@ def bind(policy: Any, pod: Pod, node: str, cluster: Snapshot, *, args: dict[str,
     return Bound("", dict(said.annotations), cluster.placed(bound, node))
 
 
-def _ready(policy: Any, args: dict[str, Any] | None) -> list[Policy]:
+def ready(policy: Any, args: dict[str, Any] | None) -> list[Policy]:
+    """The policies that are meant by a function, a class, a module, a file or a list of these."""
     if isinstance(policy, Policy):
         return [policy]
     if isinstance(policy, list | tuple):
-        return [ready for one in policy for ready in _ready(one, args)]
+        return [made for one in policy for made in ready(one, args)]
     return [definition.make(args=args) for definition in _definitions(policy)]
 
 

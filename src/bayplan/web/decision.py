@@ -41,6 +41,8 @@ def _told(line: Summary) -> Child:
         return [f"{line.offered:,} nodes scored, best: ", tag("b", line.best or "none")]
     if line.verb == "bind":
         return ["to ", tag("b", line.best)]
+    if line.verb == "gate":
+        return "kept out of the queue" if line.error else "let into the queue"
     return f"{sum(line.reasons.values()):,} left out" if line.verb == "preempt" else line.verb
 
 

@@ -102,6 +102,8 @@ def _why(line: Summary) -> Child:
         return line.error
     if line.verb == "bind":
         return ["bound to ", tag("b", line.best)]
+    if line.verb == "gate":
+        return "let in"
     if line.best:
         return ["best: ", tag("b", line.best)]
     most = sorted(line.reasons.items(), key=lambda each: -each[1])

@@ -43,7 +43,8 @@ class Listening(Service):
 
 
 def make_generation(sources: Sources) -> Generation:
-    return Generation(1, Verbs([], Metrics(version="test")), sources)
+    verbs = Verbs([], Metrics(version="test"))
+    return Generation(number=1, policies=[], verbs=verbs, sources=sources)
 
 
 async def test_it_ends_when_its_last_user_is_gone() -> None:

@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +16,9 @@ import pytest
 from bayplan.authoring.editions import anew
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags, Loaded
-from bayplan.runtimes.extender.reload import Reloader
+from bayplan.config.load import ConfigError
+from bayplan.runtimes import reload
+from bayplan.runtimes.reload import Reloader
 
 PATIENCE_SECONDS = 20.0
 LOOK_SECONDS = 0.02
@@ -231,3 +235,67 @@ async def test_a_server_that_was_not_started_for_binding_may_not(tmp_path: Path)
         await found.until(lambda: found.results == ["refused"])
 
         assert "restart the server to change policies, so that one checks" in found.reloader.problem
+
+
+async def test_two_configurations_are_never_loaded_at_once(tmp_path: Path) -> None:
+    running: list[str] = []
+    most: list[int] = []
+
+    def load_slowly(name: str) -> Loaded:
+        running.append(name)
+        most.append(len(running))
+        time.sleep(0.05)
+        running.remove(name)
+        raise ConfigError(name)
+
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    with anew():
+        loaded, _ = load_checked([str(file)], Flags())
+    results: list[str] = []
+    both = asyncio.Event()
+
+    def note(result: str) -> None:
+        results.append(result)
+        if len(results) == 2:
+            both.set()
+
+    reloaders = [
+        Reloader(
+            [str(file)],
+            Flags(),
+            loaded,
+            adopt=lambda _: None,
+            on_result=note,
+            load=partial(load_slowly, name),
+            look_seconds=LOOK_SECONDS,
+        )
+        for name in ("live", "candidate")
+    ]
+    tasks = [asyncio.create_task(each.run()) for each in reloaders]
+    for each in reloaders:
+        each.ask()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await both.wait()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert most == [1, 1]
+
+
+async def test_a_load_that_hangs_does_not_keep_another_configuration_out(
+    tmp_path: Path, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reload, "_TURN_SECONDS", 0.1)
+    here, there = tmp_path / "here.py", tmp_path / "there.py"
+    write(here, policy("one"))
+    write(there, policy("one"))
+    async with watching([here]) as hanging, watching([there]) as other:
+        write(here, policy("late", first=HANGS))
+        await hanging.until(gate.reached.is_set)
+        write(there, policy("two"))
+        await other.until(lambda: other.results == ["ok"])
+        assert hanging.results == []
+
+    assert other.says == ["two"]

@@ -79,3 +79,15 @@ users: [{{name: u, user: {{}}}}]
     assert "serving filter, prioritize, preempt, bind at" in first_lines(
         folder, "--kubeconfig", str(kubeconfig)
     )
+
+
+def test_hooks_about_a_queue_are_told_to_have_no_effect(folder: Path) -> None:
+    (folder / "policy.py").write_text(
+        FAILING
+        + "\n@bayplan.gate\ndef g(pod):\n    return None\n\n@bayplan.order\ndef o(pod):\n    return 1\n"
+    )
+
+    said = first_lines(folder)
+
+    assert "policy.py:8 g: `gate` is of `bayplan schedule` alone" in said
+    assert "policy.py:12 o: `order` is of `bayplan schedule` alone" in said

@@ -15,9 +15,10 @@ from bayplan.config.candidate import candidate_path, load_candidate
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags
 from bayplan.engine.shadowing import NO_SHADOW, ShadowReport
-from bayplan.runtimes.extender.options import options_from, shadow_options
+from bayplan.runtimes.extender.options import options_from
 from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.limits import Limits
+from bayplan.runtimes.shadow import shadow_options
 from bayplan.testing import make_cluster, make_node
 from tests.runtimes.extender.caller import Caller, ask, make_pod, metric, names_request, nodes_request
 from tests.runtimes.extender.caller import make_node as full_node

@@ -15,8 +15,9 @@ from bayplan.kube.pod import Pod
 from bayplan.ops.metrics import Metrics
 from bayplan.policies.shared_resource import SharedResource
 from bayplan.recording.clusters import ClusterReader, ClusterWriter
-from bayplan.runtimes.extender.rejudge import Call, judge_again
+from bayplan.runtimes.extender.rejudge import Call
 from bayplan.runtimes.extender.verbs import Answer, Verbs
+from bayplan.runtimes.rejudge import judge_again
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import NO_READINGS
 from bayplan.snapshot.units import ALLOCATION

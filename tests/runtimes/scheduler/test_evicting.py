@@ -3,10 +3,13 @@
 import asyncio
 from typing import Any
 
+import msgspec
+import pytest
 from prometheus_client import CollectorRegistry
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.engine.make_room import Eviction
+from bayplan.kube.meta import NO_META
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.runtimes.scheduler.evicting import Evicting
@@ -25,14 +28,21 @@ class Api:
 
     def __init__(self, *script: Exception | None) -> None:
         self.script = list(script)
+        self.refuses: dict[str, Exception] = {}
         self.asked: list[tuple[str, str, Any]] = []
 
     async def request(self, method: str, path: str, *, body: Any, **_: object) -> bytes:
-        failure = self.script.pop(0) if self.script else None
+        await asyncio.sleep(0)
+        name = path.partition("/pods/")[2].partition("/")[0]
+        failure = self.script.pop(0) if self.script else self.refuses.get(name)
         if failure is not None:
             raise failure
         self.asked.append((method, path, body))
         return b"{}"
+
+    @property
+    def deleted(self) -> list[str]:
+        return [path.rpartition("/")[2] for method, path, _ in self.asked if method == "DELETE"]
 
 
 class Told:
@@ -57,8 +67,8 @@ class Stage:
         self.waiting = waiting
         self.inbox.wake.clear()
 
-    async def evict(self) -> None:
-        eviction = Eviction("n1", (VICTIM,), 0)
+    async def evict(self, *victims: Pod) -> None:
+        eviction = Eviction("n1", victims or (VICTIM,), 0)
         self.evicting.begin(self.waiting, eviction, helped_by=frozenset({"nodes"}), by=frozenset({"Fit"}))
         async with asyncio.timeout(5):
             await self.inbox.wake.wait()
@@ -122,8 +132,78 @@ async def test_where_a_victim_cannot_be_told_nothing_is_kept_and_the_pod_comes_a
 
 async def test_who_counted_on_the_node_and_is_less_important_has_to_look_again() -> None:
     stage = Stage()
-    stage.inbox.nominations.keep(make_pod("lesser", uid="lesser", priority=5), "n1")
+    lesser = make_pod("lesser", uid="lesser", priority=5, spec=OURS)
+    stage.inbox.pod_is(lesser)
+    waiting = stage.inbox.queue.take()
+    assert waiting is not None
+    stage.inbox.refused(waiting, helped_by=frozenset({"nodes"}), by=())
+    stage.inbox.nominations.keep(lesser, "n1")
 
     await stage.evict()
 
     assert stage.inbox.nominations.of("lesser") is None
+    assert waiting.place == "backoff", "it does not wait for a node that may never come"
+
+
+def several() -> list[Pod]:
+    return [make_pod(name, uid=name, node="n1") for name in ("first", "second", "last")]
+
+
+async def test_the_last_victim_is_told_when_all_others_have_been() -> None:
+    stage = Stage()
+
+    await stage.evict(*several())
+
+    assert sorted(stage.api.deleted[:2]) == ["first", "second"]
+    assert stage.api.deleted[2:] == ["last"]
+    assert [path.split("/")[-2] for _, path, _ in stage.api.asked[-2:-1]] == ["last"]
+    assert stage.registry.get_sample_value("bayplan_preemption_victims_sum") == 3
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(ConnectError("no answer"), id="no answer"),
+        pytest.param(ApiError(403, "not yours", doing="deleting"), id="no right"),
+        pytest.param(RuntimeError("no idea"), id="whatever it is"),
+    ],
+)
+async def test_where_one_cannot_be_told_the_last_one_stays_and_the_room_of_the_others_is_kept(
+    failure: Exception,
+) -> None:
+    stage = Stage()
+    stage.api.refuses["second"] = failure
+
+    await stage.evict(*several())
+
+    assert stage.api.deleted == ["first"]
+    kept = stage.inbox.nominations.of("urgent")
+    assert kept is not None
+    assert (kept.node, kept.victims) == ("n1", frozenset({"first"}))
+    assert stage.inbox.queue.count("backoff") == 1
+    assert stage.registry.get_sample_value("bayplan_preemption_victims_count") == 0
+
+
+async def test_who_is_leaving_already_is_not_told_again() -> None:
+    stage = Stage()
+    first, second, last = several()
+    meta = msgspec.structs.replace(last.metadata or NO_META, deletion_timestamp="2026-01-01T00:00:00Z")
+
+    await stage.evict(first, second, msgspec.structs.replace(last, metadata=meta))
+
+    assert stage.api.deleted == ["first", "second"]
+    assert stage.told.victims == ["first", "second"]
+    kept = stage.inbox.nominations.of("urgent")
+    assert kept is not None
+    assert kept.victims == {"first", "second", "last"}
+    assert stage.inbox.queue.count("unschedulable") == 1
+
+
+async def test_nobody_leaves_for_a_pod_that_is_gone() -> None:
+    stage = Stage()
+    stage.inbox.pod_gone(stage.waiting.pod)
+
+    await stage.evict(*several())
+
+    assert stage.api.asked == []
+    assert stage.inbox.nominations.of("urgent") is None

@@ -38,6 +38,26 @@ def test_a_pod_is_not_ours(pod: Pod) -> None:
     assert len(inbox.queue) == 0
 
 
+def test_pods_of_a_name_that_went_leave_and_those_of_one_that_came_are_found(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    inbox = make_inbox()
+    other = {"schedulerName": "theirs"}
+    ours, theirs = make_pod("a", uid="a", spec=OURS), make_pod("b", uid="b", spec=other)
+    inbox.pod_is(ours)
+    inbox.nominations.keep(ours, "node")
+
+    with caplog.at_level("INFO"):
+        inbox.serve(["theirs"], [ours, theirs, make_pod("c", uid="c", node="n", spec=other)])
+
+    assert [pod.name for pod in inbox.queue.pods()] == ["b"]
+    assert inbox.nominations.of("a") is None
+    assert "pod default/a is not ours any more: there is no scheduler ours" in caplog.text
+
+    inbox.pod_is(ours)
+    assert "a" not in inbox.queue
+
+
 def test_a_pod_waits_until_it_has_a_node_or_is_gone() -> None:
     inbox = make_inbox()
     inbox.pod_is(make_pod("a", uid="a", spec=OURS))

@@ -1,6 +1,10 @@
 """Where a pod goes, or who has to leave for it."""
 
+import asyncio
 import random
+import threading
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,17 +13,16 @@ import bayplan
 from bayplan import Pod
 from bayplan.authoring.load import Definition, load
 from bayplan.authoring.registry import Policy
+from bayplan.authoring.scope import PolicyScope
 from bayplan.config.profile import Profile
 from bayplan.engine.guard import Attempt
 from bayplan.kube.meta import NO_META
-from bayplan.kube.volumes import PersistentVolumeClaim
 from bayplan.runtimes.scheduler.hints import helped_by, refused_by
 from bayplan.runtimes.scheduler.judge import NO_CLAIMS, VICTIMS_LEAVE, Judge, Judgement
 from bayplan.runtimes.scheduler.nominations import Nomination
 from bayplan.runtimes.scheduler.queue import ANYTHING
-from bayplan.runtimes.scheduler.unbound_claims import UNBOUND, UNBOUND_CLAIMS
+from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.objects import Objects
 from bayplan.snapshot.units import ALLOCATION
 from bayplan.testing import make_cluster, make_node, make_pod
 
@@ -100,7 +103,7 @@ def test_the_least_important_pods_have_to_leave() -> None:
     assert found.message == "0/2 nodes are available: 2 Insufficient cpu."
 
 
-def test_a_protected_pod_stays_and_its_node_is_not_looked_at() -> None:
+def test_a_protected_pod_stays_and_others_leave() -> None:
     there = [
         make_pod("low", cpu=4, priority=1, node="cheap", labels={"keep": "yes"}),
         make_pod("middle", cpu=4, priority=5, node="dear"),
@@ -113,7 +116,46 @@ def test_a_protected_pod_stays_and_its_node_is_not_looked_at() -> None:
     assert one is not None
     assert one.node == "dear"
     assert none.eviction is None
-    assert "pod default/low is protected by keep" in none.message
+    assert none.message.endswith(
+        "preemption: 0/1 nodes are available: 1 node(s) with pods that are protected by keep."
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"shadow": True}, id="it is a shadow"),
+        pytest.param({"scope": PolicyScope(namespaces=("other",))}, id="it is for other pods"),
+    ],
+)
+def test_a_policy_that_does_not_decide_protects_nobody(changes: dict[str, Any]) -> None:
+    low = make_pod("low", cpu=4, priority=1, node="cheap", labels={"keep": "yes"})
+    policy = replace(own("keep", keep), **changes)
+
+    found = judge(make_pod("urgent", cpu=4, priority=10), make_cluster(["cheap"], [low]), policy)
+
+    assert found.eviction is not None
+
+
+async def test_binds_and_watches_go_on_while_victims_are_looked_for() -> None:
+    others_go_on = threading.Event()
+
+    @bayplan.protect
+    def unless_others_go_on(victim):  # type: ignore[no-untyped-def]
+        return not others_go_on.wait(10)
+
+    policies = (*DEFAULT, own("unless_others_go_on", unless_others_go_on))
+    cluster = make_cluster(["full"], [make_pod("low", cpu=4, priority=1, node="full")])
+    urgent = make_pod("urgent", cpu=4, priority=10)
+    workers = Workers(policy_seconds=30, request_seconds=30, stuck_limit=1)
+    asyncio.get_running_loop().call_soon(others_go_on.set)
+
+    found = await workers.run(
+        lambda attempt: Judge(policies).judge(urgent, cluster, attempt), patience_seconds=0.005
+    )
+
+    assert found.eviction is not None
+    workers.stop()
 
 
 def test_the_node_that_was_made_free_comes_before_better_ones() -> None:
@@ -170,19 +212,6 @@ def test_what_a_policy_hands_out_is_written_on_the_pod() -> None:
 
     assert found.node == "a"
     assert '"1"' in found.annotations[ALLOCATION]
-
-
-def test_a_claim_without_a_volume_is_refused_with_a_reason() -> None:
-    body = {"metadata": {"name": "data", "namespace": "default"}, "spec": {"storageClassName": "late"}}
-    claim = msgspec.convert(body, PersistentVolumeClaim)
-    node = make_node("a").object
-    cluster = Snapshot.build([node], [], Objects.of([("PersistentVolumeClaim", claim)]))
-    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
-
-    found = Judge([UNBOUND_CLAIMS]).judge(make_pod(spec={"volumes": [volume]}), cluster, Attempt())
-
-    assert found.message.startswith(f"0/1 nodes are available: {UNBOUND.text}.")
-    assert helped_by(found.choice) == {"PersistentVolumeClaim"}
 
 
 def test_only_what_could_change_a_refusal_is_worth_another_attempt() -> None:

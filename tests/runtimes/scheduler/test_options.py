@@ -8,10 +8,12 @@ import yaml
 
 from bayplan.config.flags import Flags, load_all
 from bayplan.config.load import ConfigError
-from bayplan.runtimes.scheduler.options import Options, options_from
+from bayplan.config.unchangeable import scheduler_needs_restart
+from bayplan.runtimes.scheduler.options import Options, cautions, options_from
 from bayplan.runtimes.scheduler.profiles import profiles_from
 from tests.client.serving import write_kubeconfig
 
+ONE = {"profiles": [{"schedulerName": "one"}]}
 TWO = {"profiles": [{"schedulerName": "one"}, {"schedulerName": "two"}]}
 
 
@@ -41,6 +43,11 @@ def test_without_a_word_it_is_the_default_profile_for_pods_of_bayplan_scheduler(
     assert (found.lease.name, found.lease.namespace) == ("bayplan-scheduler", "default")
 
 
+def test_how_long_volumes_may_take_is_the_profiles_matter_unless_it_is_said(tmp_path: Path) -> None:
+    assert options(tmp_path).volume_bind_seconds is None
+    assert options(tmp_path, {"scheduler": {"volumeBindSeconds": 30}}).volume_bind_seconds == 30
+
+
 def test_flags_win_over_the_profiles_of_the_file(tmp_path: Path) -> None:
     assert list(options(tmp_path, {"scheduler": TWO}).profiles) == ["one", "two"]
     assert list(options(tmp_path, {"scheduler": TWO}, scheduler_name=("three",)).profiles) == ["three"]
@@ -49,7 +56,7 @@ def test_flags_win_over_the_profiles_of_the_file(tmp_path: Path) -> None:
 def test_policies_of_the_user_come_after_those_of_the_profile(tmp_path: Path) -> None:
     found = options(tmp_path, {"policies": [{"use": "MostAvailableCPU"}]})
 
-    assert names(found.profiles["bayplan-scheduler"])[-2:] == ["MostAvailableCPU", "UnboundClaims"]
+    assert names(found.profiles["bayplan-scheduler"])[-1] == "MostAvailableCPU"
 
 
 @pytest.mark.parametrize(
@@ -114,6 +121,57 @@ def test_leader_election_can_be_left_out(tmp_path: Path) -> None:
     assert options(tmp_path, leader_elect=False).lease is None
 
 
+def test_a_nudge_is_told_to_do_nothing_here(tmp_path: Path) -> None:
+    config = write(tmp_path, cluster={"nudge": {"enabled": True}})
+
+    (text,) = cautions(load_all([], Flags(config=config)))
+
+    assert text.startswith("cluster.nudge is enabled and does nothing here")
+    assert cautions(load_all([], Flags())) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "keys"),
+    [
+        pytest.param({"policies": [{"use": "MostAvailableCPU"}]}, [], id="policies"),
+        pytest.param({"scheduler": TWO}, [], id="another name behind the first"),
+        pytest.param({"extender": {"listen": "127.0.0.1:1"}}, [], id="what is an extender's"),
+        pytest.param({"shadow": {"config": "next.yaml"}}, [], id="the candidate"),
+        pytest.param(
+            {"scheduler": {**ONE, "opsListen": "127.0.0.1:1"}}, ["scheduler.opsListen"], id="an address"
+        ),
+        pytest.param(
+            {"scheduler": {**ONE, "leaderElection": {"leaderElect": False}}},
+            ["scheduler.leaderElection"],
+            id="the Lease",
+        ),
+        pytest.param({"cluster": {"source": "in-cluster"}}, ["cluster.source"], id="the cluster"),
+        pytest.param({"record": {"file": "r.jsonl"}}, ["record.file"], id="a recording"),
+        pytest.param({"tracing": {"sampleRatio": 1.0}}, ["tracing.sampleRatio"], id="tracing"),
+    ],
+)
+def test_what_cannot_change_while_it_runs_is_known(
+    tmp_path: Path, changed: dict[str, Any], keys: list[str]
+) -> None:
+    first = load_all([], Flags(config=write(tmp_path, scheduler=ONE)))
+    second = load_all([], Flags(config=write(tmp_path, **{"scheduler": ONE, **changed})))
+
+    assert scheduler_needs_restart(first, second) == keys
+
+
+def test_the_name_that_the_lease_is_called_by_stays_the_first(tmp_path: Path) -> None:
+    reversed_names = {"profiles": TWO["profiles"][::-1]}
+    named = {"leaderElection": {"resourceName": "lease"}}
+    first, second, third, fourth = (
+        load_all([], Flags(config=write(tmp_path, scheduler=section)))
+        for section in (TWO, reversed_names, {**TWO, **named}, {**reversed_names, **named})
+    )
+
+    (text,) = scheduler_needs_restart(first, second)
+    assert text.startswith("scheduler.profiles, so that another schedulerName is the first")
+    assert scheduler_needs_restart(third, fourth) == []
+
+
 def test_a_profile_that_is_not_in_the_file_is_told(tmp_path: Path) -> None:
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -126,3 +184,14 @@ def test_a_profile_that_is_not_in_the_file_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"no profile for scheduler 'oen'.*one"):
         profiles_from(loaded)
+
+
+def test_a_queue_has_one_order(tmp_path: Path) -> None:
+    for name in ("mine", "yours"):
+        code = f"import bayplan\n\n@bayplan.order\ndef {name}(pod):\n    return 1\n"
+        (tmp_path / f"{name}.py").write_text(code)
+    one, other = {"use": "mine.py"}, {"use": "yours.py"}
+
+    with pytest.raises(ConfigError, match=r"mine\.py:3 mine .* and yours\.py:3 yours"):
+        options(tmp_path, {"policies": [one, other], "scheduler": ONE})
+    options(tmp_path, {"policies": [one, {**other, "shadow": True}], "scheduler": ONE})

@@ -1,8 +1,10 @@
-"""Events and conditions: the same is not written twice, and too many are dropped and counted."""
+"""Events and conditions: the same is counted, not written again, and too many are dropped and counted."""
 
 import asyncio
 from collections import Counter
 from typing import Any
+
+import msgspec
 
 from bayplan.client.errors import ApiError
 from bayplan.kube.pod import Pod
@@ -10,6 +12,7 @@ from bayplan.runtimes.scheduler.report import Reporter
 from bayplan.testing import make_pod
 
 OURS = {"schedulerName": "ours"}
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 FULL = "0/1 nodes are available: 1 Insufficient cpu."
 
 
@@ -20,16 +23,23 @@ class Api:
         self.script = list(script)
         self.events: list[dict[str, Any]] = []
         self.statuses: list[dict[str, Any]] = []
+        self.versions: list[str | None] = []
+        self.series: list[tuple[str, dict[str, Any]]] = []
 
     async def create(self, path: str, body: dict[str, Any], **_: object) -> bytes:
         self.events.append(body)
         return b"{}"
 
     async def patch(self, path: str, body: dict[str, Any], **_: object) -> bytes:
+        if "status" in body:
+            self.versions.append(body["metadata"].get("resourceVersion"))
         failure = self.script.pop(0) if self.script else None
         if failure is not None:
             raise failure
-        self.statuses.append(body["status"])
+        if "series" in body:
+            self.series.append((path, body["series"]))
+        else:
+            self.statuses.append(body["status"])
         return b"{}"
 
 
@@ -77,21 +87,71 @@ async def test_a_bound_pod_has_its_event() -> None:
     assert (event["reportingController"], event["reportingInstance"]) == ("ours", "ours-here")
 
 
-async def test_the_same_refusal_again_is_not_written_again_until_people_could_have_lost_it() -> None:
+async def test_the_same_refusal_again_is_counted_in_the_first_event() -> None:
+    stage = Stage()
+    for _ in range(5):
+        stage.reporter.unscheduled(pod(), "Unschedulable", FULL)
+        await stage.written()
+
+    assert stage.notes() == [("FailedScheduling", FULL)]
+    assert [(path, body["count"]) for path, body in stage.api.series] == [
+        (f"{EVENTS}/{stage.api.events[0]['metadata']['name']}", 2)
+    ], "written when it becomes a series, and then only counted"
+    assert len(stage.api.statuses) == 1
+
+
+async def test_another_message_is_another_event_and_the_first_one_counts_on() -> None:
+    stage = Stage()
+    for message in (FULL, "other", FULL, "other"):
+        stage.reporter.unscheduled(pod(), "Unschedulable", message)
+        await stage.written()
+
+    assert [note for _, note in stage.notes()] == [FULL, "other"]
+    assert [body["count"] for _, body in stage.api.series] == [2, 2]
+
+
+async def test_a_refusal_after_some_minutes_is_a_new_event() -> None:
+    stage = Stage()
+    stage.reporter.unscheduled(pod(), "Unschedulable", FULL)
+    await stage.written()
+    stage.clock.now += 361
+    stage.reporter.unscheduled(pod(), "Unschedulable", FULL)
+    await stage.written()
+
+    assert len(stage.api.events) == 2
+    assert stage.api.series == []
+
+
+async def test_an_event_that_was_said_again_before_it_was_written_is_written_once_with_its_count() -> None:
     stage = Stage()
     for _ in range(3):
         stage.reporter.unscheduled(pod(), "Unschedulable", FULL)
     await stage.written()
-    assert stage.notes() == [("FailedScheduling", FULL)]
-    assert len(stage.api.statuses) == 1
 
-    stage.reporter.unscheduled(pod(), "Unschedulable", "other")
-    stage.clock.now += 700
-    stage.reporter.unscheduled(pod(), "Unschedulable", "other")
+    (event,) = stage.api.events
+    assert event["series"]["count"] == 3
+    assert stage.api.series == []
+
+
+async def test_the_api_server_is_not_asked_again_and_again_where_it_takes_no_patches() -> None:
+    stage = Stage(None, ApiError(403, "no", doing="patching"))
+    for _ in range(5):
+        stage.reporter.unscheduled(pod(), "Unschedulable", FULL)
+        await stage.written()
+
+    assert stage.results == {("event", "written"): 1, ("event", "failed"): 1, ("condition", "written"): 1}
+
+
+async def test_who_is_kept_out_has_a_condition_and_no_event() -> None:
+    stage = Stage()
+    stage.reporter.kept_out(pod(), "no quota is free")
+    stage.reporter.kept_out(pod(), "no quota is free")
     await stage.written()
 
-    assert [note for _, note in stage.notes()] == [FULL, "other", "other"]
-    assert len(stage.api.statuses) == 2
+    (status,) = stage.api.statuses
+    (condition,) = status["conditions"]
+    assert (condition["reason"], condition["message"]) == ("SchedulingGated", "no quota is free")
+    assert stage.api.events == []
 
 
 async def test_a_condition_says_since_when_only_the_first_time() -> None:
@@ -147,3 +207,42 @@ async def test_a_victim_is_told_for_whom() -> None:
 
     assert stage.notes() == [("Preempted", "Preempted by pod u on node n1")]
     assert stage.api.events[0]["reportingController"] == "ours"
+
+
+async def test_of_a_pod_that_has_its_node_by_now_nothing_is_written_any_more() -> None:
+    stage = Stage()
+    stage.reporter.unscheduled(pod(), "Unschedulable", FULL)
+    stage.reporter._waits = lambda _: None
+    await stage.written()
+
+    assert stage.api.statuses == []
+
+
+async def test_a_condition_goes_to_the_pod_as_it_was_judged_or_as_it_is_after_a_conflict() -> None:
+    conflict = ApiError(409, "the object has been modified", doing="patching")
+    stage = Stage(conflict, conflict)
+    versions = iter("123")
+    stage.reporter._waits = lambda _: at_version(next(versions))
+    stage.reporter.unscheduled(pod(), "Unschedulable", FULL)
+    await stage.written()
+
+    assert stage.api.versions == ["1", "2", "3"]
+    assert len(stage.api.statuses) == 1
+    assert stage.results["condition", "written"] == 1
+
+
+async def test_after_a_conflict_an_old_reason_is_not_written_over_a_new_one() -> None:
+    stage = Stage(ApiError(409, "the object has been modified", doing="patching"))
+    stage.reporter.unscheduled(pod(), "Unschedulable", FULL)
+    stage.reporter.unscheduled(pod(), "Unschedulable", "other")
+    await stage.written()
+
+    assert [status["conditions"][0]["message"] for status in stage.api.statuses] == ["other"]
+
+
+def at_version(version: str) -> Pod:
+    web = pod()
+    assert web.metadata is not None
+    return msgspec.structs.replace(
+        web, metadata=msgspec.structs.replace(web.metadata, resource_version=version)
+    )

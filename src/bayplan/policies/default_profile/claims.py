@@ -12,6 +12,9 @@ from bayplan.blocks import Objects, PersistentVolume, PersistentVolumeClaim, Pod
 
 CLAIM_CHANGES = frozenset({"PersistentVolumeClaim", "PersistentVolume", "StorageClass"})
 """What can make a claim usable that is not."""
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""On a claim: where its volume is to be made."""
+_BOUND = "pv.kubernetes.io/bind-completed"
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -47,6 +50,11 @@ def waits_for_pod(claim: PersistentVolumeClaim, objects: Objects) -> bool:
     """Whether the claim is bound only once a pod needs it: ``WaitForFirstConsumer``."""
     storage = objects.storage_classes.get(class_of(claim))
     return storage is not None and storage.volume_binding_mode == "WaitForFirstConsumer"
+
+
+def fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim has its volume, and a controller has said so."""
+    return bool(claim.spec.volume_name) and _BOUND in claim.annotations
 
 
 def claim_not_found(name: str) -> str:

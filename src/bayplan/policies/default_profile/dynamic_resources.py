@@ -17,7 +17,7 @@ CLAIMS = Reason("Bayplan does not judge resource claims (DRA)", of_pod=True, hel
 class DynamicResources:
     """A pod that has resource claims is refused."""
 
-    @bayplan.filter(first=True)
+    @bayplan.filter(first=True, reads="node")
     def has_no_claims(self, pod: Pod, nodes: NodeTable) -> Reason | None:  # noqa: ARG002 - a rule about all
         """Refuse a pod with claims: a node without its devices would be worse than none."""
         return CLAIMS if pod.spec is not None and pod.spec.resource_claims else None

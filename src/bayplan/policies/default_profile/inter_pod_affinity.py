@@ -6,7 +6,7 @@ Reads    the placed pods, the labels that make the domains, the labels of namesp
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -44,6 +44,11 @@ class InterPodAffinityArgs(Args):
     """Leave a pod without preferred terms alone, whatever placed pods prefer."""
 
 
+def unless_terms(pod: Pod, cluster: Snapshot) -> Literal["node", "cluster"]:
+    """Where neither the pod nor any placed one has a term, there is nothing to look around for."""
+    return "cluster" if pod.affinity_text or PlacedTerms.of(*cluster.nodes.kinds).some else "node"
+
+
 @bayplan.policy
 class InterPodAffinity:
     """A pod near the pods that it wants near, apart from those it does not, and they from it."""
@@ -53,7 +58,7 @@ class InterPodAffinity:
         self._ignore_others = args.ignore_preferred_terms_of_existing_pods
         self._scored = _WISHES_AND_AFFINITY if self._hard_weight else _WISHES
 
-    @bayplan.filter(recheck=True)
+    @bayplan.filter(recheck=True, reads=unless_terms)
     def near_and_apart(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Refuse nodes by the required terms of the pod and of placed pods."""
         kinds, count = nodes.kinds
@@ -67,7 +72,7 @@ class InterPodAffinity:
         verdict |= EXISTING_ANTI_AFFINITY.where(_near_any(_having(existing, count), nodes, cluster))
         return verdict
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads=unless_terms)
     def wishes(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Ints | float:
         """How much the preferred terms of the pod and of placed pods speak for each node."""
         kinds, count = cluster.nodes.tally.kinds
@@ -154,30 +159,32 @@ def _not_near(terms: Sequence[OwnTerm], pod: Pod, nodes: NodeTable, cluster: Sna
     """The nodes that lack a label, or in one of whose domains there is no pod that all terms mean."""
     if not terms:
         return np.zeros(len(nodes), dtype=np.bool_)
-    kinds, count = cluster.nodes.tally.kinds
-    meant = np.logical_and.reduce([term.kinds(kinds, count) for term in terms])
-    per_node = cluster.nodes.tally.weigh(meant, len(cluster.nodes))
+    kinds, count = nodes.kinds
+    around = nodes.around(np.logical_and.reduce([term.kinds(kinds, count) for term in terms]))
     lacking = np.zeros(len(nodes), dtype=np.bool_)
     alone = np.zeros(len(nodes), dtype=np.bool_)
-    nobody = True
+    nobody = np.ones(len(nodes), dtype=np.bool_)
     for key in dict.fromkeys(term.topology_key for term in terms):
         topology = Topology.of(key, nodes, cluster)
-        there = topology.totals(per_node) > 0
-        nobody = nobody and not there.any()
+        totals = topology.totals(around.everywhere)
+        nobody &= around.here(totals.sum(keepdims=True), topology.inside) == 0
         lacking |= ~topology.inside
         # Nobody is in the domain of a node that has none.
-        alone |= ~there[topology.here]
+        alone |= around.here(totals[topology.here], topology.inside) == 0
+    if not all(term.matches(pod) for term in terms):
+        return alone
     # The first pod of a group that wants to be together has nobody to go to yet.
-    return lacking if nobody and all(term.matches(pod) for term in terms) else alone
+    return np.where(nobody, lacking, alone)
 
 
 def _near_any(kinds_by_key: Mapping[str, Bools], nodes: NodeTable, cluster: Snapshot) -> Bools:
     """The nodes in one of whose domains there is a pod of these kinds."""
     found = np.zeros(len(nodes), dtype=np.bool_)
     for key, chosen in kinds_by_key.items():
-        per_node = cluster.nodes.tally.weigh(chosen, len(cluster.nodes))
+        around = nodes.around(chosen)
         topology = Topology.of(key, nodes, cluster)
-        found |= (topology.totals(per_node) > 0)[topology.here]
+        totals = topology.totals(around.everywhere)
+        found |= around.here(totals[topology.here], topology.inside) > 0
     return found
 
 

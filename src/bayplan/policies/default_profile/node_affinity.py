@@ -123,7 +123,7 @@ class NodeAffinity:
             PreferredTerm(weight=each.weight, preference=each.preference.plain()) for each in added.preferred
         )
 
-    @bayplan.filter(first=True)
+    @bayplan.filter(first=True, reads="node")
     def named(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | Reason | None:
         """Refuse all but the nodes that the pod's terms name, where each of them names some."""
         names = _names(_required(pod))
@@ -135,7 +135,7 @@ class NodeAffinity:
         others[_rows(names, nodes, cluster)] = False
         return NOT_NAMED.where(others)
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def matched(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Refuse nodes that the pod's selector, its terms or the added ones do not match."""
         required = _required(pod)
@@ -147,7 +147,7 @@ class NodeAffinity:
         verdict = self._judge(pod, nodes.take(rows), required)
         return None if verdict is None else verdict.spread(rows, len(nodes))
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="node")
     def preferred(self, pod: Pod, nodes: NodeTable) -> NDArray[np.int64] | float:
         """The weights of the terms that match, added up, of the highest such sum."""
         affinity = pod.affinity.node_affinity

@@ -45,7 +45,7 @@ class Declares:
 class NodeDeclaredFeatures:
     """A pod that needs something new of a kubelet goes where the kubelet says that it has it."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def declared(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """Refuse nodes that do not declare what the pod needs."""
         needed = list(_needed(pod))

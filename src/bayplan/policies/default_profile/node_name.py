@@ -15,7 +15,7 @@ OTHER_NODE = Reason("node(s) didn't match the requested node name", helped_by=fr
 class NodeName:
     """A pod that names its node goes there or nowhere."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def is_named(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """Refuse every node but the one that ``spec.nodeName`` names."""
         return OTHER_NODE.where(~named(nodes, pod.node_name)) if pod.node_name else None

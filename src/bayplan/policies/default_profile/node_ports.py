@@ -25,7 +25,7 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared, not bound to
 class NodePorts:
     """A port of a node is taken once."""
 
-    @bayplan.filter(recheck=True)
+    @bayplan.filter(recheck=True, reads="pods")
     def free(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """Refuse nodes that have given away a port that the pod wants."""
         wanted = pod.host_ports

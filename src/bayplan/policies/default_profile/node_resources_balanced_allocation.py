@@ -54,7 +54,7 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._names = tuple(resource.name for resource in args.resources) or ("cpu", "memory")
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="pods")
     def evenness(self, pod: Pod, nodes: NodeTable) -> Floats | float:
         """How much more even the pod makes it."""
         needs = {name: pod.request(name) for name in self._names}

@@ -56,7 +56,7 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._score = AllocationScore(args.scoring_strategy)
 
-    @bayplan.filter(recheck=True)
+    @bayplan.filter(recheck=True, reads="pods")
     def fits(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """Refuse nodes that lack something, for all that they lack."""
         lacking: dict[str, Bools] = {}
@@ -78,7 +78,7 @@ class NodeResourcesFit:
         reasons = tuple(_reason(combination) for combination in combinations[1:])
         return Verdict(codes, reasons, (numbers,) * len(reasons))
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="pods")
     def room(self, pod: Pod, nodes: NodeTable) -> Ints:
         """How much is left, or taken, of the resources that count."""
         # Requests of the pod as a whole are not looked at: kube-scheduler forgets them here, and only here.

@@ -15,7 +15,7 @@ _TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 class NodeUnschedulable:
     """A cordoned node gets only pods that tolerate it."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def is_open(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """Refuse cordoned nodes, unless the pod tolerates the taint that stands for it."""
         cordoned = nodes["unschedulable"]

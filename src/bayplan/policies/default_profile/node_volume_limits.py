@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import bayplan
 from bayplan import NodeTable, Pod, Reason, Snapshot, Verdict
 from bayplan.blocks import Objects, PersistentVolumeClaim, Volume
+from bayplan.policies.default_profile.attachments import NO_ATTACHMENTS, Attached
 from bayplan.policies.default_profile.claims import (
     CLAIM_CHANGES,
     VOLUME_COUNT,
@@ -30,9 +31,6 @@ from bayplan.policies.default_profile.migrated_disks import DRIVERS, NOT_COUNTED
 _CHANGES = frozenset({"pods", "nodes", "CSINode", "VolumeAttachment"})
 TOO_MANY = Reason("node(s) exceed max volume count", preemptible=True, helped_by=_CHANGES)
 
-Attached = tuple[str, str]
-"""A driver, and what tells a volume from the driver's others."""
-Attachments = Mapping[str, frozenset[Attached]]
 ByDriver = Mapping[str, Mapping[str, int]]
 """Something of each node, by driver and name."""
 
@@ -47,10 +45,10 @@ class NodeVolumeLimits:
 
     def __init__(self) -> None:
         self._limits: LastTime[ByDriver] = LastTime()
-        self._attachments: LastTime[Attachments] = LastTime()
+        self._attachments = NO_ATTACHMENTS
         self._spare: LastTime[dict[str, NDArray[np.int64]]] = LastTime()
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def within_limits(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Refuse nodes whose limit the pod's volumes would exceed."""
         if not pod.volumes:
@@ -64,32 +62,33 @@ class NodeVolumeLimits:
         limits = {driver: limited[driver] for driver, _ in wanted if driver in limited}
         if not limits:
             return None
-        attachments = self._attachments.of(
-            objects.of_kind("VolumeAttachment"), objects.volumes, work_out=lambda: _attachments(objects)
-        )
+        attachments = self._attachments = self._attachments.followed_by(objects)
         # A few nodes at preemption must not push out what is kept of all.
         kept = self._spare if nodes is cluster.nodes else LastTime()
-        spare = kept.of(nodes.names, limited, attachments, work_out=dict)
+        on_node = attachments.on_node
+        spare = kept.of(nodes.names, limited, on_node, work_out=dict)
         most = nodes[VOLUME_COUNT] + len(wanted)
         near = np.zeros(len(nodes), dtype=np.bool_)
         for driver, limit in limits.items():
             if driver not in spare:
-                spare[driver] = _spare(nodes, limit, attachments)
+                spare[driver] = _spare(nodes, limit, on_node)
             near |= most > spare[driver]
         # Most nodes are far from their limit, and need no counting one by one.
         refused = np.zeros(len(nodes), dtype=np.bool_)
         for row in np.flatnonzero(near).tolist():
             there = _attached(placed_volumes(nodes, row, pod), objects)
-            still = attachments.get(nodes.names[row], frozenset())
+            still = on_node.get(nodes.names[row], frozenset())
             refused[row] = _exceeded(nodes.names[row], wanted, there, still - there, limits)
         return TOO_MANY.where(refused)
 
 
-def _spare(nodes: NodeTable, limit: Mapping[str, int], attachments: Attachments) -> NDArray[np.int64]:
+def _spare(
+    nodes: NodeTable, limit: Mapping[str, int], on_node: Mapping[str, frozenset[Attached]]
+) -> NDArray[np.int64]:
     """How many volumes fit beside those attached, or fewer: attached ones of other drivers count too."""
     none: frozenset[Attached] = frozenset()
     return np.array(
-        [limit.get(name, _NO_LIMIT) - len(attachments.get(name, none)) for name in nodes.names],
+        [limit.get(name, _NO_LIMIT) - len(on_node.get(name, none)) for name in nodes.names],
         dtype=np.int64,
     )
 
@@ -161,15 +160,3 @@ def _limits(objects: Objects) -> ByDriver:
             if driver.allocatable is not None and driver.allocatable.count is not None:
                 found.setdefault(driver.name, {})[name] = driver.allocatable.count
     return found
-
-
-def _attachments(objects: Objects) -> Attachments:
-    """What is attached to each node according to VolumeAttachments."""
-    found: dict[str, set[Attached]] = {}
-    for attachment in objects.of_kind("VolumeAttachment").values():
-        spec = attachment.spec
-        volume = objects.volumes.get(spec.source.persistent_volume_name or "")
-        if spec.attacher and volume is not None and volume.spec.csi is not None:
-            attached = (spec.attacher, volume.spec.csi.volume_handle)
-            found.setdefault(spec.node_name, set()).add(attached)
-    return {name: frozenset(attached) for name, attached in found.items()}

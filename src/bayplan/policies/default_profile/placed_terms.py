@@ -81,6 +81,11 @@ class PlacedTerms:
                     index._read = number + 1
         return index
 
+    @property
+    def some(self) -> bool:
+        """Whether there is any."""
+        return bool(self._groups)
+
     def meaning(
         self, pod: Pod, namespace_labels: Mapping[str, str], *, relations: frozenset[Relation], count: int
     ) -> list[Matched]:

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 import bayplan
 from bayplan import Args, NodeTable, Pod, Reason, Snapshot, Verdict
-from bayplan.blocks import Selector
+from bayplan.blocks import Around, Selector
 from bayplan.policies.default_profile.spread_constraints import (
     HOSTNAME,
     SYSTEM_DEFAULTS,
     Constraint,
     DefaultConstraint,
+    belongs,
     constraints_of,
     own_constraints,
 )
@@ -31,6 +32,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_NO_OTHER = np.iinfo(np.int64).max
 _CHANGES = frozenset({"pods", "nodes"})
 _TEXT = "node(s) didn't match pod topology spread constraints"
 UNEVEN = Reason(_TEXT, preemptible=True, helped_by=_CHANGES | {"placed"})
@@ -54,6 +56,11 @@ class PodTopologySpreadArgs(Args):
             raise ValueError(f"`defaultConstraints`: {twice[0]} with {twice[1]} is there twice")
 
 
+def unless_spread(pod: Pod, cluster: Snapshot) -> Literal["node", "cluster"]:
+    """A pod without constraints, and with nothing that the default ones could mean, goes anywhere."""
+    return "cluster" if own_constraints(pod) or belongs(pod, cluster) else "node"
+
+
 @bayplan.policy
 class PodTopologySpread:
     """Pods of a kind evenly over zones, hosts or whatever domains a constraint names."""
@@ -62,7 +69,7 @@ class PodTopologySpread:
         self._system = args.defaulting_type == "System"
         self._defaults = SYSTEM_DEFAULTS if self._system else args.default_constraints
 
-    @bayplan.filter(recheck=True)
+    @bayplan.filter(recheck=True, reads=unless_spread)
     def even(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Refuse domains that are too far ahead."""
         counts = _Counts(pod, nodes, cluster)
@@ -79,7 +86,7 @@ class PodTopologySpread:
             codes = np.where(codes == 0, found, codes)
         return Verdict(codes, (UNEVEN, OUTSIDE))
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads=unless_spread)
     def evenly(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Ints | float:
         """Domains with fewer pods of the kind are better; a node outside of one is worst."""
         counts = _Counts(pod, nodes, cluster)
@@ -106,25 +113,25 @@ class _Counts:
     def __init__(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> None:
         self.pod = pod
         self.cluster = cluster
+        self.nodes = nodes
         self._kinds = nodes.kinds
-        self._known: dict[Selector | None, Ints] = {}
+        self._known: dict[Selector | None, Around] = {}
 
-    def of(self, constraint: Constraint) -> Ints:
+    def of(self, constraint: Constraint) -> Around:
         """How many are on each node; of the pod's namespace, without those that are being deleted."""
         known = self._known.get(constraint.selector)
         if known is None:
             known = self._known[constraint.selector] = self._counted(constraint)
         return known
 
-    def _counted(self, constraint: Constraint) -> Ints:
-        everywhere = len(self.cluster.nodes)
+    def _counted(self, constraint: Constraint) -> Around:
         if not constraint.counts_pods:
-            return np.zeros(everywhere, dtype=np.int64)
+            return Around(np.zeros(len(self.cluster.nodes), dtype=np.int64))
         kinds, count = self._kinds
         chosen = chosen_kinds(constraint.selector, kinds, count)
         chosen &= kinds.namespaces(count) == self.pod.namespace
         chosen &= ~kinds.terminating(count)
-        return self.cluster.nodes.tally.weigh(chosen, everywhere)
+        return self.nodes.around(chosen)
 
 
 def _everywhere_inside(topologies: Sequence[Topology]) -> Bools:
@@ -137,13 +144,29 @@ def _ahead(one: Constraint, topology: Topology, counts: _Counts, counted: Bools)
     """The nodes in domains that would be more than ``maxSkew`` ahead with the pod in them."""
     eligible = one.eligible(counts.pod, counts.cluster.nodes)
     counted = counted if eligible is None else counted & eligible
-    there = topology.totals(counts.of(one), counted)
+    around = counts.of(one)
+    there = topology.totals(around.everywhere, counted)
+    here = around.here(there[topology.here], counts.nodes.ours(counted))
     domains = np.bincount(topology.everywhere[counted], minlength=topology.domains + 1) > 0
     found = int(np.count_nonzero(domains))
     # No domain at all is fewer than one, which is the least that can be asked for.
-    lowest = int(there[domains].min()) if found and found >= one.min_domains else 0
-    ahead: Bools = there[topology.here] + int(one.selects(counts.pod)) - lowest > one.max_skew
+    lowest: Ints | int = 0
+    if found and found >= one.min_domains:
+        lowest = int(there[domains].min())
+        if around.change is not None:
+            others = _lowest_of_others(there, domains)[topology.here]
+            lowest = np.where(domains[topology.here], np.minimum(others, here), lowest)
+    ahead: Bools = here + int(one.selects(counts.pod)) - lowest > one.max_skew
     return ahead
+
+
+def _lowest_of_others(there: Ints, domains: Bools) -> Ints:
+    """For each domain the fewest pods that there are in one of the others."""
+    lowest = int(there[domains].min())
+    alone = np.count_nonzero(there[domains] == lowest) == 1
+    above = there[domains & (there > lowest)]
+    second = (int(above.min()) if above.size else _NO_OTHER) if alone else lowest
+    return np.where(there == lowest, second, lowest)
 
 
 def _crowd(
@@ -152,13 +175,13 @@ def _crowd(
     """How many pods of the kind there are about each node, weighed by how many domains there are."""
     if one.topology_key == HOSTNAME:
         # Each node by itself, whether or not it is one that counts.
-        size, there = int(np.count_nonzero(scored)), nodes.ours(counts.of(one))
+        size, there = int(np.count_nonzero(scored)), nodes.ours(counts.of(one).everywhere)
     else:
         eligible = one.eligible(counts.pod, counts.cluster.nodes)
         counted = counted if eligible is None else counted & eligible
         # As kube-scheduler has it, nodes without a zone are in one together.
         named = topology.with_unnamed()
-        size, there = named.among(scored), named.totals(counts.of(one), counted)[named.here]
+        size, there = named.among(scored), named.totals(counts.of(one).everywhere, counted)[named.here]
     crowd = there * math.log(size + 2) + (one.max_skew - 1)
     return np.where(topology.inside, crowd, 0.0)
 

@@ -50,14 +50,20 @@ class Rooms:
         return roomy
 
 
+def makes_volumes(claim: PersistentVolumeClaim, objects: Objects) -> bool:
+    """Whether the claim's class can make volumes at all."""
+    storage = objects.storage_classes.get(class_of(claim))
+    return storage is not None and storage.provisioner not in _NO_PROVISIONER
+
+
 def provisionable(
     nodes: NodeTable, claim: PersistentVolumeClaim, objects: Objects, *, rooms: Rooms
 ) -> tuple[Bools, Bools]:
     """Where the claim's class makes volumes, and where there is room for this one."""
     everywhere = np.ones(len(nodes), dtype=np.bool_)
-    storage = objects.storage_classes.get(class_of(claim))
-    if storage is None or storage.provisioner in _NO_PROVISIONER:
+    if not makes_volumes(claim, objects):
         return ~everywhere, everywhere
+    storage = objects.storage_classes[class_of(claim)]
     allowed = everywhere if not storage.allowed_topologies else ~everywhere
     for term in storage.allowed_topologies or ():
         labels = tuple(Expression(one.key, "In", one.values) for one in term.match_label_expressions or ())

@@ -47,10 +47,25 @@ class Places:
     """
 
     def __init__(self, affinities: Iterable[NodeSelector | None]) -> None:
-        self._affinities = tuple(affinities)
+        self._affinities: tuple[NodeSelector | None, ...] = ()
         self._wanting: dict[str, _Wanting] = {}
         self._others: list[int] = []
-        for number, affinity in enumerate(self._affinities):
+        self._add(tuple(affinities))
+
+    def also(self, affinity: NodeSelector | None) -> "Places":
+        """The same affinities, and one more with the next number."""
+        grown = Places(())
+        grown._affinities = self._affinities
+        grown._wanting = dict(self._wanting)
+        grown._others = list(self._others)
+        wanted = _single(affinity)
+        if wanted is not None and wanted[0] in self._wanting:
+            grown._wanting[wanted[0]] = self._wanting[wanted[0]].copy()
+        grown._add((affinity,))
+        return grown
+
+    def _add(self, affinities: tuple[NodeSelector | None, ...]) -> None:
+        for number, affinity in enumerate(affinities, start=len(self._affinities)):
             wanted = _single(affinity)
             if wanted is None:
                 self._others.append(number)
@@ -59,6 +74,7 @@ class Places:
             by_value = self._wanting.setdefault(key, _Wanting({}, LastTime())).by_value
             if by_value.setdefault(value, number) != number:
                 self._others.append(number)
+        self._affinities += affinities
 
     def __len__(self) -> int:
         return len(self._affinities)
@@ -85,6 +101,10 @@ class _Wanting:
 
     by_value: dict[str, int]
     kept: LastTime[Numbers]
+
+    def copy(self) -> "_Wanting":
+        """One that can grow by itself."""
+        return _Wanting(dict(self.by_value), LastTime())
 
     def by_code(self, label: Strings) -> Numbers:
         """The number for each code of the label, and -1 last, for a node that does not have it."""

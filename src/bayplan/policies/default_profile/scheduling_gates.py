@@ -17,7 +17,7 @@ class SchedulingGates:
     """A pod that has gates waits."""
 
     # kube-scheduler does not even queue such a pod: no other rule has a word on it.
-    @bayplan.filter(first=True)
+    @bayplan.filter(first=True, reads="node")
     def is_open(self, pod: Pod, nodes: NodeTable) -> Reason | None:  # noqa: ARG002 - a rule about all
         """Refuse a pod that has a gate."""
         return GATED if pod.gated else None

@@ -98,6 +98,11 @@ def constraints_of(
     return [replace(_completed(one), selector=selector) for one in found]
 
 
+def belongs(pod: Pod, cluster: Snapshot) -> bool:
+    """Whether there are pods that belong with this one, so that default constraints mean it."""
+    return default_selector(pod, cluster) != _EMPTY
+
+
 def default_selector(pod: Pod, cluster: Snapshot) -> Selector:
     """The pods that belong with this one: what its Services and its controller select, all at once."""
     objects = cluster.objects

@@ -26,14 +26,14 @@ _BEST = 100
 class TaintToleration:
     """A node's taints keep away the pods that do not tolerate them."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def tolerated(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """Refuse nodes with a taint that the pod does not tolerate."""
         taints: Strings = nodes[TAINTS]
         refused = _untolerated(taints.values, pod.tolerations, _HARD)
         return None if refused is None else UNTOLERATED.where(_of_nodes(taints, refused > 0))
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="node")
     def liked(self, pod: Pod, nodes: NodeTable) -> NDArray[np.int64] | int:
         """How few taints there are that the pod would rather not have, of the worst node's."""
         taints: Strings = nodes[TAINTS]

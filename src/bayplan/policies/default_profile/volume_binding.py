@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 import bayplan
 from bayplan import Args, NodeTable, Pod, Reason, Snapshot, Verdict
-from bayplan.blocks import Objects, PersistentVolume, PersistentVolumeClaim, named
+from bayplan.blocks import Objects, ObjectsOfKind, PersistentVolume, PersistentVolumeClaim, named
 from bayplan.policies.default_profile.claims import (
     CLAIM_CHANGES,
+    SELECTED_NODE,
     claim_name,
     claim_not_found,
     find_claim,
+    fully_bound,
     made_for,
     refuse_pod,
     waits_for_pod,
@@ -35,9 +37,6 @@ from bayplan.policies.default_profile.provisioning import Rooms, provisionable
 from bayplan.policies.default_profile.reach import Bools, reachable_from
 from bayplan.policies.default_profile.volume_matching import NO_VOLUME, match_claims
 from bayplan.policies.default_profile.volume_offers import Offers, storage_of, volume_affinity
-
-_BOUND = "pv.kubernetes.io/bind-completed"
-_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 # Each is a bit of a node's verdict: several may be said of one node.
 _OUT_OF_REACH, _NOTHING_TO_BIND, _NO_SPACE, _VOLUME_GONE = 1, 2, 4, 8
@@ -74,7 +73,7 @@ class VolumeBindingArgs(Args):
 
 
 @dataclass(frozen=True)
-class _Claims:
+class MountedClaims:
     """The claims of a pod; or what is wrong with one of them."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
@@ -89,35 +88,36 @@ class VolumeBinding:
     def __init__(self, args: VolumeBindingArgs) -> None:
         self.bind_timeout_seconds = args.bind_timeout_seconds
         """For whoever binds volumes; no judgement depends on it."""
-        self._offers: LastTime[Offers] = LastTime()
+        self._offers = Offers(ObjectsOfKind())
         self._rooms: LastTime[Rooms] = LastTime()
 
     @bayplan.prepare
-    def claims(self, pod: Pod, cluster: Snapshot) -> _Claims | None:
+    def claims(self, pod: Pod, cluster: Snapshot) -> MountedClaims | None:
         """The claims of the pod; ``None`` where it has none."""
-        return _claims(pod, cluster.objects) if pod.volumes else None
+        return sort_claims(pod, cluster.objects) if pod.volumes else None
 
-    @bayplan.filter(first=True)
-    def claims_usable(self, nodes: NodeTable, prepared: _Claims | None) -> Verdict | None:
+    @bayplan.filter(first=True, reads="node")
+    def claims_usable(self, nodes: NodeTable, prepared: MountedClaims | None) -> Verdict | None:
         """Refuse a pod with a claim that no node could make usable."""
         return refuse_pod(nodes, prepared.problem) if prepared and prepared.problem else None
 
-    @bayplan.filter
-    def volumes_found(self, nodes: NodeTable, cluster: Snapshot, prepared: _Claims | None) -> Verdict | None:
+    @bayplan.filter(reads="node")
+    def volumes_found(
+        self, nodes: NodeTable, cluster: Snapshot, prepared: MountedClaims | None
+    ) -> Verdict | None:
         """Refuse nodes without the pod's volumes."""
         if not prepared or not (prepared.bound or prepared.waiting):
             return None
         said = _of_bound(nodes, prepared.bound, cluster.objects)
         if prepared.waiting:
-            volumes = cluster.objects.volumes
-            offers = self._offers.of(volumes, work_out=lambda: Offers(volumes.values()))
+            offers = self._offers = self._offers.followed_by(cluster.objects.of_kind("PersistentVolume"))
             pools = cluster.objects.of_kind("CSIStorageCapacity")
             rooms = self._rooms.of(pools, work_out=lambda: Rooms(pools.values()))
             said |= _of_waiting(nodes, prepared.waiting, cluster.objects, offers=offers, rooms=rooms)
         return Verdict(said.astype(np.int16), _REASONS)
 
 
-def _claims(pod: Pod, objects: Objects) -> _Claims:
+def sort_claims(pod: Pod, objects: Objects) -> MountedClaims:
     """Sort the pod's claims; nothing is sorted where one of them cannot be used at all."""
     mounted = []
     for volume in pod.volumes:
@@ -127,15 +127,15 @@ def _claims(pod: Pod, objects: Objects) -> _Claims:
         claim = find_claim(pod, name, objects)
         ephemeral = volume.ephemeral is not None
         if problem := _problem(pod, name, claim, ephemeral=ephemeral):
-            return _Claims(problem=problem)
+            return MountedClaims(problem=problem)
         mounted.append(claim)
     claims = [claim for claim in mounted if claim is not None]
-    bound = tuple(claim for claim in claims if claim.spec.volume_name and _BOUND in claim.annotations)
+    bound = tuple(claim for claim in claims if fully_bound(claim))
     unbound = tuple(claim for claim in claims if claim not in bound)
     # One that names its volume already is bound by a controller, whatever its class says.
     if any(claim.spec.volume_name or not waits_for_pod(claim, objects) for claim in unbound):
-        return _Claims(problem="pod has unbound immediate PersistentVolumeClaims")
-    return _Claims(bound, unbound)
+        return MountedClaims(problem="pod has unbound immediate PersistentVolumeClaims")
+    return MountedClaims(bound, unbound)
 
 
 def _problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, ephemeral: bool) -> str:
@@ -162,11 +162,12 @@ def _of_bound(
         volume = objects.volumes.get(claim.spec.volume_name or "")
         if volume is None:
             return np.where(said == 0, np.int16(_VOLUME_GONE), said)
-        said[~_reachable(nodes, volume, objects)] = _OUT_OF_REACH
+        said[~reachable(nodes, volume, objects)] = _OUT_OF_REACH
     return said
 
 
-def _reachable(nodes: NodeTable, volume: PersistentVolume, objects: Objects) -> Bools:
+def reachable(nodes: NodeTable, volume: PersistentVolume, objects: Objects) -> Bools:
+    """The nodes that a bound volume can be used on."""
     plain = reachable_from(nodes, volume_affinity(volume))
     plugin = plugin_of(volume)
     if plugin is None or not plugin.zone_label:
@@ -187,9 +188,9 @@ def _of_waiting(
 ) -> NDArray[np.int16]:
     """What is wrong with nodes for claims that wait for the pod."""
     said = np.zeros(len(nodes), dtype=np.int16)
-    promised = [claim for claim in claims if _SELECTED_NODE in claim.annotations]
+    promised = [claim for claim in claims if SELECTED_NODE in claim.annotations]
     for claim in promised:
-        said[~named(nodes, claim.annotations[_SELECTED_NODE])] = _NOTHING_TO_BIND
+        said[~named(nodes, claim.annotations[SELECTED_NODE])] = _NOTHING_TO_BIND
     # In kube-scheduler the smallest claim chooses first; in another order one may be left with nothing.
     choosing = sorted((claim for claim in claims if claim not in promised), key=storage_of)
     picks = match_claims(nodes, choosing, offers)

@@ -27,7 +27,7 @@ def match_claims(nodes: NodeTable, claims: Sequence[PersistentVolumeClaim], offe
         earlier = list(zip(claims, picks, strict=False))
         taken = [pick for other, pick in earlier if class_of(other) == class_of(claim)]
         pick = _smallest(nodes, claim, offer, taken=taken, claims=len(claims))
-        own = next((each for each in offer.promised.get(claim.key, ()) if _kept_for(each, claim)), None)
+        own = own_volume(claim, offer)
         if own is not None:
             # A claim that is mounted twice is here twice, and its second mount cannot have the same volume.
             given = _any_of(nodes, (pick == ITS_OWN for other, pick in earlier if other.key == claim.key))
@@ -35,6 +35,11 @@ def match_claims(nodes: NodeTable, claims: Sequence[PersistentVolumeClaim], offe
             pick = np.where(given, pick, np.where(there, ITS_OWN, NO_VOLUME))
         picks.append(pick)
     return picks
+
+
+def own_volume(claim: PersistentVolumeClaim, offer: Offer) -> PersistentVolume | None:
+    """The volume that is kept for the claim."""
+    return next((each for each in offer.promised.get(claim.key, ()) if _kept_for(each, claim)), None)
 
 
 def _any_of(nodes: NodeTable, masks: Iterable[Bools]) -> Bools:

@@ -37,7 +37,7 @@ CLAIM_IN_USE = Reason(
 class VolumeRestrictions:
     """A disk that one pod alone may use is not given to a second one."""
 
-    @bayplan.filter(first=True)
+    @bayplan.filter(first=True, reads="node")
     def claims_exist(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Refuse a pod whose claim does not exist."""
         for name in _claim_names(pod):
@@ -45,7 +45,7 @@ class VolumeRestrictions:
                 return refuse_pod(nodes, claim_not_found(name))
         return None
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def disks_free(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Refuse nodes where another pod has the same disk, and all where one has the same claim."""
         if not pod.volumes:

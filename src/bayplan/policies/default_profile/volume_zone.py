@@ -52,12 +52,12 @@ class VolumeZone:
         """Zones and regions of the pod's bound volumes; ``None`` where it has no claims."""
         return _places(pod, cluster.objects) if pod.volumes else None
 
-    @bayplan.filter(first=True)
+    @bayplan.filter(first=True, reads="node")
     def volumes_exist(self, nodes: NodeTable, prepared: _Places | None) -> Verdict | None:
         """Refuse a pod whose claim or volume is not there."""
         return refuse_pod(nodes, prepared.problem) if prepared and prepared.problem else None
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def in_zone(self, nodes: NodeTable, prepared: _Places | None) -> Verdict | None:
         """Refuse nodes in another zone or region than a volume."""
         if not prepared or not prepared.allowed:

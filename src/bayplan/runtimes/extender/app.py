@@ -22,10 +22,10 @@ from bayplan.recording.recorder import Noted, Recorder
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.rejudge import Call
-from bayplan.runtimes.extender.shadow import Shadow
 from bayplan.runtimes.extender.verbs import Answer, Binder
 from bayplan.runtimes.limits import BodyError, BodyReader, Limits
 from bayplan.runtimes.plain import plain
+from bayplan.runtimes.shadow import Shadow
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.nudge import Nudge

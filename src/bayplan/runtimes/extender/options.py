@@ -6,7 +6,6 @@ from pathlib import Path
 
 from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
-from bayplan.config.candidate import Candidate
 from bayplan.config.cluster import open_cluster
 from bayplan.config.flags import Loaded
 from bayplan.config.load import ConfigError
@@ -14,19 +13,20 @@ from bayplan.config.v1 import (
     ClusterSection,
     ExtenderSection,
     LimitsSection,
-    RecordSection,
-    ShadowSection,
     TlsSection,
-    TracingSection,
 )
 from bayplan.engine.commit import commits
 from bayplan.ops.tls import TlsFiles
-from bayplan.ops.tracing import TracingOptions
-from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.extender.serve import Options
-from bayplan.runtimes.extender.shadow import ShadowOptions
 from bayplan.runtimes.limits import Limits
-from bayplan.runtimes.sections import address, identity, journal_file, page_address
+from bayplan.runtimes.sections import (
+    address,
+    identity,
+    journal_file,
+    page_address,
+    record_options,
+    tracing_options,
+)
 from bayplan.state.nudge import NudgeOptions
 from bayplan.state.writer import LeaseOptions
 
@@ -59,10 +59,10 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         page_token_file=base / config.page.token_file if config.page.token_file else None,
         journal_bytes=config.journal.max_bytes,
         journal_file=journal_file(config.journal.file, base),
-        record=_record(config.record, base),
+        record=record_options(config.record, base),
         lease=_lease(extender, connection, policies),
         nudge=_nudge(config.cluster, connection),
-        tracing=_tracing(config.tracing),
+        tracing=tracing_options(config.tracing),
         tls=_tls_files(extender.tls, base) if extender.tls else None,
         tls_reload_seconds=extender.tls.reload.seconds if extender.tls else 0.0,
         limits=_limits(extender.limits),
@@ -115,17 +115,6 @@ def _nudge(section: ClusterSection, connection: Connection | None) -> NudgeOptio
     return NudgeOptions(section.nudge.qps, section.nudge.interval.seconds)
 
 
-def _tracing(section: TracingSection) -> TracingOptions | None:
-    endpoint = section.otlp_endpoint
-    if not endpoint:
-        return None
-    if not endpoint.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"tracing.otlpEndpoint: {endpoint!r} is no address of OTLP over HTTP, such as http://collector:4318"
-        )
-    return TracingOptions(endpoint, section.sample_ratio)
-
-
 def _tls_files(section: TlsSection, base: Path) -> TlsFiles:
     return TlsFiles(
         cert_file=base / section.cert_file,
@@ -149,22 +138,6 @@ def _limits(section: LimitsSection) -> Limits:
         drain_seconds=section.drain_timeout.seconds,
         stuck_threads=section.stuck_threads,
         interpreter_seconds=section.interpreter_timeout.seconds,
-    )
-
-
-def _record(section: RecordSection, base: Path) -> RecordOptions | None:
-    if not section.file:
-        return None
-    return RecordOptions(base / section.file, section.max_bytes, section.snapshot_every.seconds)
-
-
-def shadow_options(section: ShadowSection, candidate: Candidate) -> ShadowOptions:
-    """The candidate, with how much of it the live configuration wants."""
-    return ShadowOptions(
-        candidate,
-        sample_ratio=section.sample_ratio,
-        max_waiting=section.max_waiting,
-        examples=section.examples,
     )
 
 

@@ -1,14 +1,11 @@
-"""One call judged once more: what was asked, seen and said, and where other policies say something else."""
+"""A request that was answered, to be put to a candidate once more."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
-from bayplan.authoring.registry import Policy
-from bayplan.engine.cycle import Question, filter_nodes, score_nodes
-from bayplan.engine.differ import Difference, filtered_differently, scored_differently
-from bayplan.engine.guard import Attempt
-from bayplan.engine.unsettled import settled
+from bayplan.engine.cycle import Question
+from bayplan.engine.decision import Decision
+from bayplan.engine.differ import ToWire
 from bayplan.runtimes.extender.verbs import Answer, question_of
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
@@ -27,34 +24,28 @@ class Call:
     readings: Readings
     now: datetime
 
+    @property
+    def live(self) -> Decision | None:
+        """What was decided; ``None`` where no policy was for the pod."""
+        return self.said.judged.decision if self.said.judged is not None else None
 
-class CandidateFailed(Exception):
-    """The candidate has no answer; the text says why."""
+    @property
+    def number(self) -> int:
+        """Of the decision in the journal; 0 where there is none."""
+        return self.said.judged.number if self.said.judged is not None else 0
 
+    @property
+    def size_bytes(self) -> int:
+        """The request: with full nodes it has them all."""
+        return len(self.body)
 
-async def question_again(call: Call, workers: Workers) -> Question:
-    """What was asked; read again where no live policy was for the pod, and nobody looked at the nodes."""
-    if call.said.judged is not None:
-        return call.said.judged.question
-    return await workers.run(lambda _: question_of(call.body, call.cluster, call.readings, call.now))
+    @property
+    def to_wire(self) -> ToWire:
+        """Scores as kube-scheduler is told them."""
+        return to_wire
 
-
-def judge_again(
-    policies: Sequence[Policy], call: Call, question: Question, readings: Readings, attempt: Attempt
-) -> tuple[Difference, float]:
-    """Where the candidate says something else, and how long it took; in its thread."""
-    judge = filter_nodes if call.verb == "filter" else score_nodes
-    judged = call.said.judged
-    live = judge((), question) if judged is None else judged.decision
-    if readings is not call.readings:
-        cluster = question.cluster.with_readings(readings)
-        names = question.nodes.names
-        question = replace(question, cluster=cluster, nodes=cluster.nodes.take(cluster.find(names), names))
-    # Live, a pod whose bind is not settled goes to that node or nowhere, whatever the policies.
-    policies, _ = settled(policies, question.pod, question.cluster)
-    said = judge(policies, question, attempt)
-    if said.error:
-        raise CandidateFailed(said.error)
-    if call.verb == "filter":
-        return filtered_differently(live, said), said.seconds
-    return scored_differently(live, said, to_wire=to_wire), said.seconds
+    async def question(self, workers: Workers) -> Question:
+        """What was asked; read again where no live policy was for the pod, and nobody looked at the nodes."""
+        if self.said.judged is not None:
+            return self.said.judged.question
+        return await workers.run(lambda _: question_of(self.body, self.cluster, self.readings, self.now))

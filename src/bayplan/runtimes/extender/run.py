@@ -13,13 +13,14 @@ from bayplan.config.candidate import candidate_path, load_candidate
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags, Loaded
 from bayplan.recording.describe import describe
+from bayplan.runtimes.candidates import CandidateReloader
 from bayplan.runtimes.extender.app import VERBS
-from bayplan.runtimes.extender.candidates import CandidateReloader
-from bayplan.runtimes.extender.options import changed, options_from, shadow_options
-from bayplan.runtimes.extender.reload import Reloader
+from bayplan.runtimes.extender.options import changed, options_from
 from bayplan.runtimes.extender.serve import Options, Server
 from bayplan.runtimes.fast_loop import run_in_fast_loop
 from bayplan.runtimes.listener import is_loopback
+from bayplan.runtimes.reload import Reloader
+from bayplan.runtimes.shadow import shadow_options
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +127,19 @@ def _cautions(options: Options) -> list[str]:
             "no cluster is known (--kubeconfig, --in-cluster or --snapshot): kube-scheduler needs"
             " nodeCacheCapable: false, and preempt drops every candidate, since nobody can judge it"
         )
+    found += [
+        f"{hook.title}: `{hook.spec.kind}` is of `bayplan schedule` alone: an extender is not asked about the"
+        " queue of kube-scheduler, so it has no effect here"
+        for policy in options.policies
+        for hook in policy.hooks
+        if hook.spec.kind in ("gate", "order")
+    ]
+    found += [
+        f"{hook.title}: `gang` is of `bayplan schedule` alone: kube-scheduler asks an extender about one pod"
+        " after another, so it has no effect here"
+        for policy in options.policies
+        for hook in policy.of_kind("gang")
+    ]
     if options.tls is None and not is_loopback(options.listen[0]):
         found.append(
             f"listening on {options.listen[0]} without TLS: anybody who reaches it can call it;"

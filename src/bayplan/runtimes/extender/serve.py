@@ -28,16 +28,18 @@ from bayplan.recording.journal_file import JournalFile, JournalFileOptions
 from bayplan.recording.lines import Configuration
 from bayplan.recording.notes import Basis
 from bayplan.recording.recorder import Noted, Recorder, RecordOptions
+from bayplan.runtimes.bound import TellBound
 from bayplan.runtimes.extender.app import VERBS, ExtenderApp
+from bayplan.runtimes.extender.binding import Binding
 from bayplan.runtimes.extender.generation import Generation
-from bayplan.runtimes.extender.shadow import VERBS as SHADOWED
-from bayplan.runtimes.extender.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.extender.verbs import Binder, Verbs
 from bayplan.runtimes.extender.vitals import Vitals
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Address, Listener
 from bayplan.runtimes.needs import latches, managed, sources_for
 from bayplan.runtimes.ops import OpsApp
+from bayplan.runtimes.shadow import VERBS as SHADOWED
+from bayplan.runtimes.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Requested
@@ -258,7 +260,15 @@ class Server:
             bind_seconds=options.limits.request_seconds,
         )
         self.view = self.app.view = live.view
-        self.app.binder = live.ledger
+        telling = TellBound(
+            self.workers,
+            cluster=lambda: live.view.current,
+            ran=self.metrics.ran,
+            on_dropped=self.metrics.bound_dropped.inc,
+        )
+        self.app.binder = Binding(live, telling, policies=lambda: self.app.generation.verbs.policies)
+        stack.push_async_callback(_cancel, [asyncio.create_task(telling.run())])
+        stack.push_async_callback(telling.close, timeout_seconds=options.limits.policy_seconds)
         self.app.nudge = live.nudge
         if live.nudge is not None:
             live.nudge.on_nudged = self.metrics.nudges.inc
@@ -340,7 +350,14 @@ class Server:
         )
         sources = Sources(options.sources, latches=latches(options.policies), watchers=watchers)
         told = msgspec.structs.replace(options.told, generation=number)
-        return Generation(number, verbs, sources, told, options.edition)
+        return Generation(
+            number=number,
+            policies=options.policies,
+            verbs=verbs,
+            sources=sources,
+            told=told,
+            edition=options.edition,
+        )
 
     async def _end_generation(self) -> None:
         """Requests that did not end in time are not waited for any longer."""

@@ -1,4 +1,8 @@
-"""Makes room for a pod: those who have to leave are told so and deleted, and the node is kept for the pod."""
+"""Makes room for a pod: those who have to leave are told so and deleted, and the node is kept for the pod.
+
+As in kube-scheduler: who is leaving already is not told again, the last one is told after all others, and if
+one cannot be told the pod is tried again, with the room that those who do leave make kept for it.
+"""
 
 import asyncio
 import logging
@@ -33,8 +37,10 @@ class Evicting:
         nominations = self._inbox.nominations
         pod = waiting.pod
         for other in nominations.after(pod, eviction.node):
-            # They would not fit beside the pod; whoever leaves now wakes them, to look elsewhere.
+            # They would not fit beside the pod, and need not wait for this to find out.
             nominations.drop(other.uid)
+            self._inbox.queue.wake(other.uid)
+            self._inbox.wake.set()
         nominations.keep(pod, eviction.node, {victim.uid for victim in eviction.victims})
         task = asyncio.create_task(self._evict(waiting, eviction, helped_by | PODS, by))
         self._tasks.add(task)
@@ -48,22 +54,41 @@ class Evicting:
 
     async def _evict(self, waiting: Waiting, eviction: Eviction, helped_by: News, by: frozenset[str]) -> None:
         pod = waiting.pod
-        done = await asyncio.gather(*(self._leave(victim, pod) for victim in eviction.victims))
-        if all(done):
-            self._metrics.victims.observe(len(eviction.victims))
+        leaving = {victim.uid for victim in eviction.victims if victim.terminating}
+        to_tell = [victim for victim in eviction.victims if victim.uid not in leaving]
+        # The last one alone, and only if all others have been told: if not, he may not have to leave at all.
+        for some in (to_tell[:-1], to_tell[-1:]):
+            told = await asyncio.gather(*(self._leave(victim, pod) for victim in some))
+            leaving.update(victim.uid for victim, done in zip(some, told, strict=True) if done)
+            if not all(told):
+                break
+        if len(leaving) == len(eviction.victims):
+            if to_tell:
+                self._metrics.victims.observe(len(eviction.victims))
             self._inbox.refused(waiting, helped_by=helped_by, by=by)
             return
-        self._inbox.nominations.drop(pod.uid)
+        if leaving and pod.uid in self._inbox.queue:
+            # Their room is the pod's, once they are gone; who else has to go is looked at then.
+            self._inbox.nominations.keep(pod, eviction.node, leaving)
+        else:
+            self._inbox.nominations.drop(pod.uid)
         self._inbox.failed(waiting)
 
     async def _leave(self, victim: Pod, pod: Pod) -> bool:
         about = {"pod": victim.key, "node": victim.node_name}
         message = f"{pod.scheduler_name}: preempting to accommodate a higher priority pod"
+        if pod.uid not in self._inbox.queue:
+            log.info("pod %s stays: %s is gone", victim.key, pod.key, extra=about)
+            return False
         try:
             if await evict_pod(self._client, victim, message=message):
                 self._reporter.preempted(victim, by=pod)
                 log.info("pod %s leaves %s for %s", victim.key, victim.node_name, pod.key, extra=about)
         except (ApiError, ConnectError) as error:
             log.warning("pod %s could not be evicted for %s: %s", victim.key, pod.key, error, extra=about)
+            return False
+        except Exception:
+            # Whatever it is, the pod must come back to the queue.
+            log.exception("pod %s could not be evicted for %s", victim.key, pod.key, extra=about)
             return False
         return True

@@ -1,11 +1,15 @@
 """Follows the cluster for the queue: which pods are ours to place, and what happened that they waited for."""
 
 import asyncio
-from collections.abc import Callable, Collection
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from bayplan.kube.pod import NO_STATUS, Pod
 from bayplan.runtimes.scheduler.nominations import Nominations
 from bayplan.runtimes.scheduler.queue import News, PodQueue, Waiting
+
+log = logging.getLogger(__name__)
 
 
 class Inbox:
@@ -25,13 +29,38 @@ class Inbox:
         self.nominations = nominations
         self.wake = asyncio.Event()
         """Set when there may be something to do."""
+        self.asking = asyncio.Event()
+        """Set when policies may have to be asked whether a pod comes in."""
+        queue.on_ask = self.asking.set
         self.binding: set[str] = set()
         """UIDs of the pods whose bind is under way: what becomes of them is not for the watch to say."""
         self._on_gone = on_gone
+        self.on_pod: Callable[[Pod], object] = lambda _: None
+        """Told of each pod of ours that is there, with a node or without one."""
+
+    def serve(self, names: Collection[str], waiting: Iterable[Pod]) -> None:
+        """Our schedulers have these names from now on; ``waiting`` are the pods that have no node."""
+        known, self.names = self.names, frozenset(names)
+        for pod in self.queue.pods():
+            if pod.scheduler_name not in self.names:
+                self.queue.drop(pod.uid)
+                self.nominations.drop(pod.uid)
+                log.info(
+                    "pod %s is not ours any more: there is no scheduler %s in the configuration",
+                    pod.key,
+                    pod.scheduler_name,
+                    extra={"pod": pod.key},
+                )
+        for pod in waiting:
+            if pod.scheduler_name not in known:
+                self.pod_is(pod)
 
     def pod_is(self, pod: Pod) -> None:
         """A pod is there, or is different."""
-        if pod.scheduler_name not in self.names or pod.uid in self.binding:
+        if pod.scheduler_name not in self.names:
+            return
+        self.on_pod(pod)
+        if pod.uid in self.binding:
             return
         if pod.node_name or pod.finished or pod.terminating:
             self.queue.drop(pod.uid)
@@ -60,6 +89,11 @@ class Inbox:
         """A pod waits for news, or for the end of its pause where there was some by now."""
         self.queue.refused(waiting, helped_by=helped_by, by=by)
         self.wake.set()
+
+    def let_in(self, waiting: Waiting, ticket: int, *, key: Any) -> bool:
+        """No policy keeps the pod out: it is there to be judged, unless it is another one by now."""
+        self.wake.set()
+        return self.queue.let_in(waiting, ticket, key=key)
 
     def told(self, news: frozenset[str]) -> None:
         """Something happened that pods may have waited for."""

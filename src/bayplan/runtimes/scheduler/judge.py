@@ -3,7 +3,9 @@
 Runs in a policy thread, on a snapshot in which everybody who came before is in sight.
 """
 
+import logging
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,10 +18,13 @@ from bayplan.engine.cycle import Question, filter_nodes
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
 from bayplan.engine.make_room import Eviction, make_room
-from bayplan.engine.victims import Witness
+from bayplan.engine.memory import Memory
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.scheduler.nominations import Nomination
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.draft import Draft
+
+log = logging.getLogger(__name__)
 
 VICTIMS_LEAVE = "preemption: not eligible due to a terminating pod on the nominated node."
 NO_CLAIMS = "no new claims to deallocate"
@@ -55,6 +60,15 @@ class Judgement:
         return " ".join(filter(None, (self.refusal or self.choice.message, self.preemption)))
 
 
+@dataclass(frozen=True)
+class Placed:
+    """One of several pods that were judged together."""
+
+    found: Judgement
+    cluster: Snapshot
+    """What it was judged on: with those before it."""
+
+
 class Judge:
     """Judges the pods of one profile."""
 
@@ -73,6 +87,7 @@ class Judge:
         self._record = record
         self._ran = ran
         self._hands_out = any(policy.of_kind("allocate") for policy in policies)
+        self._memory = Memory()
         self._first = f"{NO_CLAIMS}, " if any(p.name == "DynamicResources" for p in policies) else ""
 
     def judge(
@@ -82,6 +97,34 @@ class Judge:
         found = self._judge(pod, cluster, attempt, kept)
         self._ran(attempt)
         return found
+
+    def place_some(
+        self, pods: Sequence[Pod], cluster: Snapshot, attempt: Attempt, *, seconds: float
+    ) -> list[Placed]:
+        """Where these pods go, one after another, each with those before it in sight.
+
+        It ends with the first one that is not placed just so, which nothing is said about, and after so many
+        seconds. What is found is what would be found if each of them were judged for itself.
+        """
+        draft, until = Draft(cluster), time.perf_counter() + seconds
+        placed: list[Placed] = []
+        for pod in pods:
+            seen = draft.snapshot
+            choice = choose(
+                self.policies, pod, seen, now=attempt.now, attempt=attempt, memory=self._memory
+            )
+            if not choice.found or (choice.scored is not None and choice.scored.error):
+                break
+            found = self._go_on(choice, seen, attempt)
+            if not found.node:
+                break
+            placed.append(Placed(found, seen))
+            draft.place(pod, found.node, found.annotations)
+            self._ran(attempt)
+            attempt.ran.clear()
+            if time.perf_counter() > until:
+                break
+        return placed
 
     def fits(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> str:
         """Why the pod may not be on a node that it was meant for; ``""`` where it may."""
@@ -94,17 +137,26 @@ class Judge:
 
     def _judge(self, pod: Pod, cluster: Snapshot, attempt: Attempt, kept: Nomination | None) -> Judgement:
         choice = self._on_kept(pod, cluster, kept, attempt) or choose(
-            self.policies, pod, cluster, now=attempt.now, attempt=attempt
+            self.policies, pod, cluster, now=attempt.now, attempt=attempt, memory=self._memory
         )
-        self._record("filter", choice.filtered)
-        if choice.scored is not None:
-            self._record("prioritize", choice.scored)
+        if choice.found:
+            return self._go_on(choice, cluster, attempt)
+        self._tell(choice)
+        found = Judgement(choice)
+        return found if found.error else self._make_room(found, cluster, kept, attempt)
+
+    def _go_on(self, choice: Choice, cluster: Snapshot, attempt: Attempt) -> Judgement:
+        """There is a node: take one, and what the pod gets there."""
+        self._tell(choice)
         found = Judgement(choice)
         if found.error:
             return found
-        if not choice.feasible:
-            return self._make_room(found, cluster, kept, attempt)
-        return self._hand_out(replace(found, node=self._rng.choice(choice.best)), cluster, attempt)
+        return self._hand_out(replace(found, node=choice.any_of_best(self._rng)), cluster, attempt)
+
+    def _tell(self, choice: Choice) -> None:
+        self._record("filter", choice.filtered)
+        if choice.scored is not None:
+            self._record("prioritize", choice.scored)
 
     def _on_kept(
         self, pod: Pod, cluster: Snapshot, kept: Nomination | None, attempt: Attempt
@@ -114,7 +166,7 @@ class Judge:
             return None
         decision = self._filter_one(pod, kept.node, cluster, attempt)
         choice = Choice(decision, None)
-        return choice if choice.feasible else None
+        return choice if choice.found else None
 
     def _filter_one(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> Decision:
         row = cluster.nodes.take(np.array([cluster.rows[node]], dtype=np.intp), [node])
@@ -135,19 +187,14 @@ class Judge:
         refused = found.choice.filtered
         if not len(cluster.nodes):
             return found
-        if kept is not None and _leaving(refused, cluster, kept):
+        if kept is not None and refused.pod.preemption_policy != "Never" and _leaving(refused, cluster, kept):
             return replace(found, preemption=self._first + VICTIMS_LEAVE, waits=True)
-        room = make_room(self.policies, cluster, refused, now=attempt.now)
+        room = make_room(self.policies, cluster, refused, now=attempt.now, attempt=attempt)
+        for text in dict.fromkeys(failure.text for failure in room.failures):
+            log.warning("pod %s: %s", refused.pod.key, text, extra={"pod": refused.pod.key})
         if not room.evictions:
             return replace(found, preemption=self._first + room.message)
-        question = Question(refused.pod, cluster.nodes, cluster, attempt.now)
-        witness = Witness(self.policies, question, attempt)
-        objections = {each.node: witness.protects(each.victims) for each in room.evictions}
-        free = tuple(each for each in room.evictions if objections[each.node] is None)
-        if not free:
-            text = next(objection.text for objection in objections.values() if objection)
-            return replace(found, preemption=f"{self._first}preemption: {text}.")
-        return replace(found, eviction=self._rng.choice(replace(room, evictions=free).best))
+        return replace(found, eviction=self._rng.choice(room.best))
 
 
 def _leaving(refused: Decision, cluster: Snapshot, kept: Nomination) -> bool:

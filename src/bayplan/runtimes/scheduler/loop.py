@@ -9,27 +9,33 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from itertools import takewhile
 
 from bayplan.engine.guard import Attempt
 from bayplan.kube.meta import EMPTY
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
+from bayplan.recording.recorder import Noted
 from bayplan.runtimes.needs import sources_for
 from bayplan.runtimes.scheduler.evicting import Evicting
+from bayplan.runtimes.scheduler.gangs import Gangs
+from bayplan.runtimes.scheduler.generation import Generation
 from bayplan.runtimes.scheduler.hints import helped_by, refused_by
 from bayplan.runtimes.scheduler.inbox import Inbox
-from bayplan.runtimes.scheduler.judge import Judge, Judgement
+from bayplan.runtimes.scheduler.judge import Judgement, Placed
+from bayplan.runtimes.scheduler.onlookers import Judged, Onlookers
 from bayplan.runtimes.scheduler.placing import Placing
 from bayplan.runtimes.scheduler.queue import Waiting
 from bayplan.runtimes.scheduler.report import Reporter, Why
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.live import LiveCluster
-from bayplan.state.sources.book import Sources
 
 log = logging.getLogger(__name__)
 
 _STAND_BY_SECONDS = 0.1
+# How many pods are judged in one go, and for how long at most: a more important one may come meanwhile.
+_FEW, _MANY, _SEVERAL_SECONDS = 4, 128, 0.02
 # A judgement takes a millisecond or two; what is longer goes on beside everything else.
 _PATIENCE_SECONDS = 0.005
 
@@ -39,28 +45,31 @@ class Loop:
 
     def __init__(
         self,
-        judges: Mapping[str, Judge],
+        generation: Generation,
         *,
         inbox: Inbox,
         live: LiveCluster,
         workers: Workers,
-        sources: Sources,
+        onlookers: Onlookers,
         placing: Placing,
         evicting: Evicting,
+        gangs: Gangs,
         reporter: Reporter,
         metrics: ScheduleMetrics,
     ) -> None:
-        """``judges`` by the name of the scheduler that pods ask for."""
-        self._judges = judges
+        self.generation = generation
+        """The policies at work; a reload puts another one here."""
+        self._onlookers = onlookers
         self._inbox = inbox
         self._live = live
         self._workers = workers
-        self._sources = sources
         self._placing = placing
         self._evicting = evicting
+        self._gangs = gangs
         self._reporter = reporter
         self._metrics = metrics
         self._stands_by: bool | None = None
+        self._at_once = _FEW
 
     async def run(self) -> None:
         """Schedule until cancelled."""
@@ -69,12 +78,14 @@ class Loop:
             if self._may_not():
                 await asyncio.sleep(_STAND_BY_SECONDS)
                 continue
+            self._gangs.watch.flush()
             waiting = self._inbox.queue.take()
             if waiting is None:
                 await self._news()
                 continue
             try:
-                await self._attempt(waiting)
+                if not await self._gangs.turn(waiting) and not await self._attempt_several(waiting):
+                    await self._attempt(waiting)
             except Exception:
                 # One pod must not be what stops all others.
                 log.exception("pod %s: the attempt failed", waiting.pod.key, extra={"pod": waiting.pod.key})
@@ -84,11 +95,12 @@ class Loop:
 
     async def last_word(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         """Whether a pod may still be on the node of a bind that was under way when we were not the one."""
-        judge = self._judges.get(pod.scheduler_name)
-        if judge is None:
-            return "", EMPTY
-        work: Callable[[Attempt], str] = partial(judge.fits, pod, node, cluster)
-        return await self._workers.run(work), EMPTY
+        with self.generation.used() as generation:
+            judge = generation.judges.get(pod.scheduler_name)
+            if judge is None:
+                return "", EMPTY
+            work: Callable[[Attempt], str] = partial(judge.fits, pod, node, cluster)
+            return await self._workers.run(work), EMPTY
 
     def _may_not(self) -> bool:
         problem = self._live.why_not_bind() or self._live.view.problem()
@@ -102,13 +114,82 @@ class Loop:
         """Wait for something to do, and no longer than until somebody's pause is over."""
         self._inbox.wake.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.005, self._inbox.queue.next_seconds())):
+            pause = min(self._inbox.queue.next_seconds(), self._gangs.watch.next_seconds())
+            async with asyncio.timeout(max(0.005, pause)):
                 await self._inbox.wake.wait()
+
+    async def _attempt_several(self, first: Waiting) -> bool:
+        """Place the pod together with those that are next, as far as that is simple; False where it is not.
+
+        A pod that is not simply placed is judged for itself in its turn, and how many are looked at together
+        begins anew with few.
+        """
+        began = time.perf_counter()
+        generation = self.generation
+        together = self._together(first, generation)
+        if len(together) < 2:
+            self._at_once = _FEW
+            return False
+        pods = [waiting.pod for waiting in together]
+        judge, readings = generation.judges[first.pod.scheduler_name], generation.sources.current
+        cluster = self._live.view.cache.snapshot().with_readings(readings)
+        noted = Noted[list[Placed]](
+            lambda attempt: judge.place_some(pods, cluster, attempt, seconds=_SEVERAL_SECONDS)
+        )
+        placed: list[Placed] = []
+        with generation.used(), contextlib.suppress(RequestOverrun):
+            placed = await self._workers.run(noted, optional=judge.shadows)
+        whole = len(placed) == len(pods)
+        self._at_once = min(_MANY, 2 * self._at_once) if whole else max(_FEW, len(placed))
+        each_seconds = (time.perf_counter() - began) / max(1, len(placed))
+        for waiting, pod, one in zip(together, pods, placed, strict=False):
+            if waiting is not first and not self._claimed(waiting, pod):
+                continue
+            self._metrics.algorithm_duration.observe(each_seconds)
+            self._onlookers.judged(
+                Judged(pod, one.found, generation, one.cluster, readings, noted.attempt), began=began
+            )
+            if pod.uid in self._inbox.queue:
+                await self._placing.place(waiting, one.found.node, one.found.annotations, began=began)
+            began += each_seconds
+        return bool(placed)
+
+    def _together(self, first: Waiting, generation: Generation) -> list[Waiting]:
+        """The pod, and those behind it that can be judged in one go with it."""
+        if generation.sources.asked or self._onlookers.closely or not self._simple(first, first):
+            return [first]
+        others = self._inbox.queue.ahead(self._at_once - 1)
+        return [first, *takewhile(lambda other: self._simple(other, first), others)]
+
+    def _simple(self, waiting: Waiting, first: Waiting) -> bool:
+        """Whether nothing but the nodes and the pods on them matters for where the pod goes."""
+        pod, nominations = waiting.pod, self._inbox.nominations
+        return (
+            pod.scheduler_name == first.pod.scheduler_name
+            and pod.scheduler_name in self.generation.judges
+            and not pod.volumes
+            and nominations.of(pod.uid) is None
+            and not nominations.before(pod)
+            and (waiting is first or not self._gangs.concerns(pod))
+        )
+
+    def _claimed(self, waiting: Waiting, pod: Pod) -> bool:
+        """Take one that was judged before its turn, if it still waits as it was."""
+        if waiting.place != "active" or waiting.pod is not pod:
+            return False
+        self._inbox.queue.take_too(waiting)
+        return True
 
     async def _attempt(self, waiting: Waiting) -> None:
         began = time.perf_counter()
+        # To the end of this attempt, whatever is loaded meanwhile.
+        generation = self.generation
+        if waiting.pod.scheduler_name not in generation.judges:
+            return None
+        self._onlookers.begin(waiting, generation)
         try:
-            found = await self._judge(waiting.pod)
+            with generation.used():
+                found = await self._judge(waiting.pod, generation, began=began)
         except RequestOverrun as error:
             return self._failed(waiting, str(error), began)
         self._metrics.algorithm_duration.observe(time.perf_counter() - began)
@@ -120,24 +201,24 @@ class Loop:
             return await self._placing.place(waiting, found.node, found.annotations, began=began)
         return self._refused(waiting, found, began)
 
-    async def _judge(self, pod: Pod) -> Judgement:
-        judge = self._judges[pod.scheduler_name]
+    async def _judge(self, pod: Pod, generation: Generation, *, began: float) -> Judgement:
+        judge, sources = generation.judges[pod.scheduler_name], generation.sources
         nominations = self._inbox.nominations
-        kept = nominations.of(pod.uid)
-        cluster = self._live.view.cache.snapshot().expecting(nominations.before(pod))
-        readings = self._sources.current
-        if self._sources.asked:
+        kept, expecting = nominations.of(pod.uid), nominations.before(pod)
+        plain = self._live.view.cache.snapshot()
+        readings = sources.current
+        if sources.asked:
             wanted = sources_for(judge.policies, pod)
-            readings = await self._sources.about(pod, list(cluster.nodes.names), wanted=wanted)
-        cluster = cluster.with_readings(readings)
-
-        def work(attempt: Attempt) -> Judgement:
-            return judge.judge(pod, cluster, attempt, kept=kept)
-
+            readings = await sources.about(pod, list(plain.nodes.names), wanted=wanted)
+        cluster = plain.keeping(expecting).with_readings(readings)
+        noted = Noted[Judgement](lambda attempt: judge.judge(pod, cluster, attempt, kept=kept))
         running: Awaitable[Judgement] = self._workers.run(
-            work, optional=judge.shadows, patience_seconds=_PATIENCE_SECONDS
+            noted, optional=judge.shadows, patience_seconds=_PATIENCE_SECONDS
         )
-        return await running
+        found = await running
+        seen = Judged(pod, found, generation, plain, readings, noted.attempt, expecting)
+        self._onlookers.judged(seen, began=began)
+        return found
 
     def _failed(self, waiting: Waiting, message: str, began: float) -> None:
         log.warning("pod %s: %s", waiting.pod.key, message, extra={"pod": waiting.pod.key})
@@ -163,3 +244,4 @@ class Loop:
         kept = self._inbox.nominations.of(pod.uid)
         self._reporter.unscheduled(pod, why, message, nominated_node=kept.node if kept else "")
         self._metrics.attempted(result, pod.scheduler_name, seconds=time.perf_counter() - began)
+        self._onlookers.ended(result, message if result == "error" else "")

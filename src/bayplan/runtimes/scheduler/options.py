@@ -1,7 +1,7 @@
 """From the configuration to a scheduler: whose pods, which cluster, which Lease."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bayplan.authoring.editions import Edition, current_edition
@@ -11,10 +11,21 @@ from bayplan.config.flags import Loaded
 from bayplan.config.load import ConfigError
 from bayplan.config.v1 import SchedulerSection
 from bayplan.engine.journal import MAX_BYTES
+from bayplan.ops.tracing import TracingOptions
 from bayplan.recording.journal_file import JournalFileOptions
+from bayplan.recording.lines import Configuration
+from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.listener import Address
 from bayplan.runtimes.scheduler.profiles import Profiles, profiles_from
-from bayplan.runtimes.sections import address, identity, journal_file, page_address
+from bayplan.runtimes.sections import (
+    address,
+    identity,
+    journal_file,
+    page_address,
+    record_options,
+    tracing_options,
+)
+from bayplan.runtimes.shadow import ShadowOptions
 from bayplan.state.sources.book import Declared
 from bayplan.state.writer import LeaseOptions
 
@@ -37,6 +48,14 @@ class Options:
     journal_bytes: int = MAX_BYTES
     journal_file: JournalFileOptions | None = None
     """``None`` where decisions are in memory alone."""
+    record: RecordOptions | None = None
+    """``None`` where nothing is recorded."""
+    told: Configuration = field(default_factory=Configuration)
+    """How a recording tells of the configuration."""
+    shadow: ShadowOptions | None = None
+    """``None`` where no candidate judges too."""
+    tracing: TracingOptions | None = None
+    """``None`` where no spans are sent."""
     lease: LeaseOptions | None = None
     """``None`` where nobody else schedules these pods."""
     instance: str = ""
@@ -46,6 +65,8 @@ class Options:
     max_age_seconds: float = 60.0
     parallel_binds: int = 100
     bind_seconds: float = 5.0
+    volume_bind_seconds: float | None = None
+    """How long volumes may take; ``None`` for what the profile says."""
     policy_seconds: float = 1.0
     attempt_seconds: float = 30.0
     first_backoff_seconds: float = 1.0
@@ -79,6 +100,8 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         page_token_file=base / config.page.token_file if config.page.token_file else None,
         journal_bytes=config.journal.max_bytes,
         journal_file=journal_file(config.journal.file, base),
+        record=record_options(config.record, base),
+        tracing=tracing_options(config.tracing),
         lease=_lease(scheduler, connection, first=next(iter(profiles)), instance=instance),
         instance=instance,
         qps=config.cluster.qps,
@@ -86,12 +109,29 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         max_age_seconds=config.cluster.max_age.seconds,
         parallel_binds=scheduler.parallel_binds,
         bind_seconds=scheduler.bind_timeout.seconds,
+        volume_bind_seconds=scheduler.volume_bind_seconds,
         policy_seconds=scheduler.policy_timeout.seconds,
         attempt_seconds=scheduler.attempt_timeout.seconds,
         first_backoff_seconds=scheduler.pod_initial_backoff.seconds,
         longest_backoff_seconds=scheduler.pod_max_backoff.seconds,
         version=version,
     )
+
+
+def changed(options: Options, loaded: Loaded) -> Options:
+    """The options with what may change while the scheduler runs."""
+    return replace(options, profiles=profiles_from(loaded), sources=loaded.sources, edition=loaded.edition)
+
+
+def cautions(loaded: Loaded) -> list[str]:
+    """What is allowed and has no meaning here."""
+    if not loaded.config.cluster.nudge.enabled:
+        return []
+    return [
+        "cluster.nudge is enabled and does nothing here: it has kube-scheduler try waiting pods again, and"
+        " `bayplan schedule` tries its own when there is news for them; take it out, or keep it for"
+        " `bayplan serve`"
+    ]
 
 
 def _lease(

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Policy
 from bayplan.config.flags import DEFAULT_SCHEDULER_NAME, Loaded
 from bayplan.config.load import ConfigError
 from bayplan.config.profile import Profile, read_profiles
 from bayplan.config.v1 import SchedulerProfileEntry
+from bayplan.engine.entering import one_order
 from bayplan.kube.yaml import suggest
-from bayplan.runtimes.scheduler.unbound_claims import UNBOUND_CLAIMS
 
 Profiles = Mapping[str, tuple[Policy, ...]]
 
@@ -25,7 +26,7 @@ def profiles_from(loaded: Loaded) -> Profiles:
         if entry.scheduler_name in found:
             raise ConfigError(f"scheduler.profiles: two profiles for scheduler {entry.scheduler_name!r}")
         profile = _profile(entry, loaded.base)
-        found[entry.scheduler_name] = (*_together(profile.policies, loaded.policies), UNBOUND_CLAIMS)
+        found[entry.scheduler_name] = _together(profile.policies, loaded.policies)
     return found
 
 
@@ -58,4 +59,9 @@ def _together(theirs: Sequence[Policy], ours: Sequence[Policy]) -> tuple[Policy,
             f"policy {twice[0]!r} has the name of one in kube-scheduler's profile, which judges already;"
             " give yours a `name` of its own"
         )
-    return (*theirs, *ours)
+    together = (*theirs, *ours)
+    try:
+        one_order([policy for policy in together if not policy.shadow])
+    except PolicyError as error:
+        raise ConfigError(str(error)) from error
+    return together

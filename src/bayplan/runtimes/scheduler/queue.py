@@ -2,53 +2,25 @@
 
 A pod that was refused waits for news that may help it, and after each attempt for a pause that doubles: so a
 pod that fits nowhere does not take everybody's time. News that comes while a pod is being judged is not lost:
-it is looked at when the pod comes back.
+it is looked at when the pod comes back. Where policies have a say in who comes in, a pod waits in the lobby.
 """
 
 import heapq
 import itertools
 import time
-from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from bayplan.authoring.order_key import priority_key
 from bayplan.kube.pod import Pod
+from bayplan.runtimes.scheduler.by_news import TIME, ByNews
+from bayplan.runtimes.scheduler.lobby import Lobby
+from bayplan.runtimes.scheduler.waiting import ANYTHING, News, Place, Waiting
 
-Place = Literal["active", "backoff", "unschedulable", "gated", "taken", "placed"]
-News = frozenset[str]
-"""What happened: ``pods`` (gone or smaller), ``placed`` (one came to a node), ``nodes``, a kind, a source."""
-
-ANYTHING: News = frozenset({"*"})
-"""A refusal that does not say what could help: everything may."""
+__all__ = ["ANYTHING", "News", "Place", "PodQueue", "Waiting"]
 
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 10.0
 _FLUSH_SECONDS = 300.0
-
-
-def by_priority(pod: Pod) -> Any:
-    """The higher priority first, as in kube-scheduler; among equals the one that waits longer."""
-    return -pod.priority
-
-
-@dataclass
-class Waiting:
-    """A pod in the queue, and what became of its attempts."""
-
-    pod: Pod
-    since: float
-    """When it was first seen."""
-    place: Place = "active"
-    attempts: int = 0
-    helped_by: News = ANYTHING
-    """What could change the last refusal."""
-    refused_by: frozenset[str] = frozenset()
-    """The policies that refused it at last."""
-    tried_at: float = 0.0
-    ticket: int = field(default=0, compare=False)
-    """Of its present place: whatever stands in a heap with another number is old."""
-    seen: int = field(default=0, compare=False)
-    """How much news there had been when it was taken."""
 
 
 class PodQueue:
@@ -58,25 +30,31 @@ class PodQueue:
         self,
         *,
         clock: Callable[[], float] = time.monotonic,
-        order: Callable[[Pod], Any] = by_priority,
+        order: Callable[[Pod], Any] = priority_key,
+        asks: Callable[[Pod], bool] = lambda _: False,
         first_seconds: float = _FIRST_SECONDS,
         longest_seconds: float = _LONGEST_SECONDS,
         flush_seconds: float = _FLUSH_SECONDS,
     ) -> None:
+        """``asks`` says of which pods policies have a say whether, and where, they come in."""
         self._clock = clock
         self._order = order
+        self._asks = asks
+        self.on_ask: Callable[[], object] = lambda: None
+        """Told when there may be somebody to ask about."""
         self._pauses = (first_seconds, longest_seconds)
         self._flush_seconds = flush_seconds
         self._waiting: dict[str, Waiting] = {}
         # By place as well: there may be ten thousand pods, and news with each one that gets its node.
         self._at: dict[Place, dict[str, Waiting]] = {place: {} for place in get_args(Place)}
-        # Of those that wait for news, by what helps them: few kinds, however many pods.
-        self._helped: dict[News, dict[str, Waiting]] = {}
+        self._helped = ByNews()
+        self.lobby = Lobby()
         self._active: list[tuple[Any, int, Waiting]] = []
         self._backoff: list[tuple[float, int, Waiting]] = []
         self._tickets = itertools.count(1)
-        self._news: deque[tuple[int, News]] = deque()
         self._told = 0
+        # The number of the last news of each topic: there are few, however much happens.
+        self._last_told: dict[str, int] = {}
         self._flush_at = 0.0
 
     def __len__(self) -> int:
@@ -89,8 +67,19 @@ class PodQueue:
         """How many pods are in one place."""
         return len(self._at[place])
 
+    def counts(self) -> dict[str, int]:
+        """How many pods wait, by the places that people know."""
+        at = {place: len(pods) for place, pods in self._at.items()}
+        return {
+            "active": at["active"] + at["asking"],
+            "backoff": at["backoff"],
+            "unschedulable": at["unschedulable"],
+            "gated": at["gated"] + at["held"],
+            "gang": at["gang"],
+        }
+
     def seconds_since(self, waiting: Waiting) -> float:
-        """How long ago the pod was first seen, or its gates went."""
+        """How long ago the pod was first seen, or its gates went, or it was let in."""
         return self._clock() - waiting.since
 
     def put(self, pod: Pod) -> None:
@@ -98,16 +87,25 @@ class PodQueue:
         known = self._waiting.get(pod.uid)
         if known is None:
             known = self._waiting[pod.uid] = Waiting(pod, self._clock())
-            self._move(known, "gated" if pod.gated else "active")
+            if pod.gated:
+                self._move(known, "gated")
+            else:
+                self._enter(known)
             return
         changed = known.pod.spec != pod.spec or known.pod.labels != pod.labels
+        said_else = changed or known.pod.annotations != pod.annotations
         known.pod = pod
         if known.place == "gated":
             if not pod.gated:
                 known.since = self._clock()
-                self._move(known, "active")
+                self._enter(known)
         elif changed and known.place == "unschedulable":
             self._wake(known)
+        elif said_else and known.place == "gang":
+            self._enter(known)
+        elif changed and known.place in ("held", "asking"):
+            # Also where it is being asked about: the answer is about a pod that is no more.
+            self._move(known, "asking")
 
     def drop(self, uid: str) -> None:
         """The pod is gone, or has a node."""
@@ -128,6 +126,51 @@ class PodQueue:
                 return waiting
         return None
 
+    def ahead(self, count: int) -> list[Waiting]:
+        """The next pods, as many as that, in their order; they stay where they are."""
+        found: list[tuple[Any, int, Waiting]] = []
+        while self._active and len(found) < count:
+            one = heapq.heappop(self._active)
+            if one[1] == one[2].ticket:
+                found.append(one)
+        for one in found:
+            heapq.heappush(self._active, one)
+        return [waiting for _, _, waiting in found]
+
+    def pods(self) -> list[Pod]:
+        """Every pod, wherever it is."""
+        return [waiting.pod for waiting in self._waiting.values()]
+
+    def find(self, uid: str) -> Waiting | None:
+        """The pod of that UID, wherever it is."""
+        return self._waiting.get(uid)
+
+    def take_too(self, waiting: Waiting) -> None:
+        """Judge this one together with another whose turn it is; one that has left meanwhile stays out."""
+        if self._lost(waiting):
+            return
+        self._move(waiting, "taken")
+        waiting.attempts += 1
+        waiting.seen = self._told
+
+    def park(self, waiting: Waiting) -> None:
+        """The pod waits for the others of its gang, whatever the news; that was no attempt."""
+        if not self._lost(waiting):
+            waiting.attempts -= waiting.place == "taken"
+            waiting.tried_at = self._clock()
+            self._move(waiting, "gang")
+
+    def wake(self, uid: str) -> None:
+        """A pod that waits for news is to look again, after its pause: things have changed for it alone."""
+        known = self._waiting.get(uid)
+        if known is not None and known.place == "unschedulable":
+            self._wake(known)
+
+    def unpark(self, waiting: Waiting) -> None:
+        """The pod need not wait for others of its gang any more."""
+        if waiting.place == "gang":
+            self._enter(waiting)
+
     def refused(self, waiting: Waiting, *, helped_by: News, by: Collection[str] = ()) -> None:
         """No node was found: the pod waits for news that may help, or pauses where there was some by now."""
         if self._lost(waiting):
@@ -135,18 +178,13 @@ class PodQueue:
         waiting.helped_by = helped_by or ANYTHING
         waiting.refused_by = frozenset(by)
         waiting.tried_at = self._clock()
-        since = [news for number, news in self._news if number > waiting.seen]
-        if any(_helps(news, waiting.helped_by) for news in since):
-            self._move(waiting, "backoff")
-        else:
-            self._move(waiting, "unschedulable")
-        self._forget_news()
+        again = self._told_since(waiting.seen, waiting.helped_by)
+        self._move(waiting, "backoff" if again else "unschedulable")
 
     def placed(self, waiting: Waiting) -> None:
         """A node was found, and the API server is asked: no news matters until that is settled."""
         if not self._lost(waiting):
             self._move(waiting, "placed")
-            self._forget_news()
 
     def failed(self, waiting: Waiting) -> None:
         """Something went wrong that is not the pod's fault: it comes again after its pause."""
@@ -154,21 +192,56 @@ class PodQueue:
             return
         waiting.tried_at = self._clock()
         self._move(waiting, "backoff")
-        self._forget_news()
+
+    def to_ask(self, limit: int, *, again: bool = True) -> list[tuple[int, Waiting]]:
+        """Pods that policies are to be asked about, each with the ticket to answer with.
+
+        With ``again`` also those that are kept out, and whose turn it is in a round.
+        """
+        found = self.lobby.next(limit, again=again)
+        for waiting in found:
+            self._move(waiting, "asking", new=False)
+            waiting.seen = self._told
+        return [(waiting.ticket, waiting) for waiting in found]
+
+    def ask_later(self, waiting: Waiting, ticket: int) -> None:
+        """There was no time to ask about the pod."""
+        if waiting.ticket != ticket:
+            return
+        if waiting.kept_out:
+            self._move(waiting, "held")
+            self.lobby.back(waiting)
+        else:
+            self._move(waiting, "asking")
+
+    def let_in(self, waiting: Waiting, ticket: int, *, key: Any = None) -> bool:
+        """Nobody keeps the pod out; whether it still wanted to know."""
+        if waiting.ticket != ticket:
+            return False
+        if waiting.kept_out and not waiting.attempts:
+            waiting.since = self._clock()
+        waiting.key, waiting.kept_out = key, ""
+        self._move(waiting, "active")
+        return True
+
+    def keep_out(self, waiting: Waiting, ticket: int, *, why: str, helped_by: News) -> bool:
+        """A policy keeps the pod out, until there is news that may help; whether it still wanted to know."""
+        if waiting.ticket != ticket:
+            return False
+        waiting.helped_by, waiting.kept_out = helped_by, why
+        waiting.tried_at = self._clock()
+        self._move(waiting, "held")
+        return True
 
     def tell(self, news: News) -> int:
-        """Something happened; how many pods it may help."""
+        """Something happened; how many pods of the queue it may help."""
         self._told += 1
-        if self._at["taken"]:
-            self._news.append((self._told, news))
-        helped = [
-            waiting
-            for helped_by, pods in self._helped.items()
-            if _helps(news, helped_by)
-            for waiting in pods.values()
-        ]
+        self._last_told.update(dict.fromkeys(news, self._told))
+        helped = [waiting for kind in self._helped.kinds(news) for waiting in self._helped.of(kind)]
         for waiting in helped:
             self._wake(waiting)
+        if self.lobby.tell(news):
+            self.on_ask()
         return len(helped)
 
     def flush(self) -> None:
@@ -177,12 +250,15 @@ class PodQueue:
         while self._backoff and self._backoff[0][0] <= now:
             _, ticket, waiting = heapq.heappop(self._backoff)
             if ticket == waiting.ticket:
-                self._move(waiting, "active")
+                self._enter(waiting)
         if now >= self._flush_at:
             self._flush_at = now + self._flush_seconds / 10
-            for waiting in list(self._at["unschedulable"].values()):
+            for waiting in [*self._at["unschedulable"].values(), *self._at["gang"].values()]:
                 if now - waiting.tried_at >= self._flush_seconds:
-                    self._move(waiting, "active")
+                    self._enter(waiting)
+            for waiting in list(self._at["held"].values()):
+                if now - waiting.tried_at >= self._flush_seconds:
+                    self._move(waiting, "asking")
 
     def next_seconds(self) -> float:
         """How long nothing will be ready without news; 0 where something is."""
@@ -192,42 +268,55 @@ class PodQueue:
         return max(0.0, min([self._flush_seconds / 10, *pauses]))
 
     def _wake(self, waiting: Waiting) -> None:
-        self._move(waiting, "backoff" if self._until(waiting) > self._clock() else "active")
+        if self._until(waiting) > self._clock():
+            self._move(waiting, "backoff")
+        else:
+            self._enter(waiting)
+
+    def _enter(self, waiting: Waiting) -> None:
+        """The pod would be judged next: where policies have a say in that, they are asked first."""
+        if self._asks(waiting.pod):
+            self._move(waiting, "asking")
+        else:
+            waiting.key = None
+            self._move(waiting, "active")
 
     def _until(self, waiting: Waiting) -> float:
         first, longest = self._pauses
         return waiting.tried_at + min(longest, first * 2.0 ** (max(1, waiting.attempts) - 1))
 
-    def _move(self, waiting: Waiting, place: Place) -> None:
+    def _move(self, waiting: Waiting, place: Place, *, new: bool = True) -> None:
         self._leave(waiting)
         self._at[place][waiting.pod.uid] = waiting
-        if place == "unschedulable":
-            self._helped.setdefault(waiting.helped_by, {})[waiting.pod.uid] = waiting
         waiting.place = place
         waiting.ticket = next(self._tickets)
         if place == "active":
-            heapq.heappush(self._active, (self._order(waiting.pod), waiting.ticket, waiting))
+            key = self._order(waiting.pod) if waiting.key is None else waiting.key
+            heapq.heappush(self._active, (key, waiting.ticket, waiting))
         elif place == "backoff":
             heapq.heappush(self._backoff, (self._until(waiting), waiting.ticket, waiting))
+        elif place == "unschedulable":
+            self._helped.add(waiting)
+        elif place == "held":
+            self.lobby.hold(waiting, again=self._told_since(waiting.seen, waiting.helped_by))
+        elif place == "asking" and new:
+            self.lobby.come(waiting)
+            self.on_ask()
 
     def _leave(self, waiting: Waiting) -> None:
-        uid = waiting.pod.uid
-        self._at[waiting.place].pop(uid, None)
+        self._at[waiting.place].pop(waiting.pod.uid, None)
         if waiting.place == "unschedulable":
-            alike = self._helped[waiting.helped_by]
-            del alike[uid]
-            if not alike:
-                del self._helped[waiting.helped_by]
+            self._helped.remove(waiting)
+        elif waiting.place in ("held", "asking"):
+            self.lobby.leave(waiting)
 
     def _lost(self, waiting: Waiting) -> bool:
         """Whether the pod has left the queue while it was being judged."""
         return self._waiting.get(waiting.pod.uid) is not waiting
 
-    def _forget_news(self) -> None:
-        seen = [waiting.seen for waiting in self._at["taken"].values()]
-        while self._news and (not seen or self._news[0][0] <= min(seen)):
-            self._news.popleft()
-
-
-def _helps(news: News, helped_by: News) -> bool:
-    return ANYTHING in (helped_by, news) or not news.isdisjoint(helped_by)
+    def _told_since(self, number: int, helped_by: News) -> bool:
+        """Whether there was news after that number which helps."""
+        return any(
+            told > number and (topic in helped_by or topic == "*" or ("*" in helped_by and topic not in TIME))
+            for topic, told in self._last_told.items()
+        )

@@ -9,24 +9,27 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bayplan.client.errors import ApiError, ConnectError
-from bayplan.client.events import record_event
+from bayplan.client.events import make_event, record_event, record_series
 from bayplan.client.pod_status import write_unscheduled
 from bayplan.client.rest import ApiClient
 from bayplan.kube.pod import Pod
+from bayplan.runtimes.scheduler.series import Series, SeriesBook
 
 log = logging.getLogger(__name__)
 
 Kind = Literal["event", "condition"]
-Why = Literal["Unschedulable", "SchedulerError"]
+Why = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
 
 _LIMIT = 20_000
-_AT_ONCE = 16
-# The API server forgets an Event after an hour; a pod that still waits should have one.
-_AGAIN_SECONDS = 600.0
+# While pods are being bound, reports leave the API server to them: a pod that runs is worth more.
+_AT_ONCE, _WHILE_BUSY = 16, 1
+_SERIES_SECONDS = 30.0
 _GONE = (404, 409)
+# For the watch to bring a pod as somebody has changed it; it is a matter of milliseconds.
+_CONFLICT_SECONDS = (0.05, 0.2, 1.0)
 
 
 @dataclass(frozen=True)
@@ -34,15 +37,6 @@ class _Said:
     reason: str
     message: str
     nominated_node: str
-
-
-@dataclass
-class _Told:
-    """What was said of a pod that waits."""
-
-    status: _Said | None = None
-    event: str = ""
-    event_at: float = 0.0
 
 
 class Reporter:
@@ -53,24 +47,39 @@ class Reporter:
         client: ApiClient,
         *,
         instance: str,
+        waits: Callable[[Pod], Pod | None] = lambda pod: pod,
         on_result: Callable[[str, str], None] = lambda *_: None,
         limit: int = _LIMIT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``instance`` is who we are; ``on_result`` is told the kind of a report and what became of it."""
+        """``instance`` is who we are; ``on_result`` is told the kind of a report and what became of it.
+
+        ``waits`` gives a pod as it is now; ``None`` where it has a node, or is gone.
+        """
         self._client = client
         self._instance = instance
+        self._waits = waits
         self._on_result = on_result
-        self._clock = clock
+        self._series = SeriesBook(clock=clock)
         self._waiting: asyncio.Queue[tuple[Kind, str, Callable[[], Awaitable[None]]]]
         self._waiting = asyncio.Queue(maxsize=limit)
-        self._told: dict[str, _Told] = {}
+        self._status_told: dict[str, _Said] = {}
+        self._writing = 0
+        self._ended = asyncio.Event()
+        self.busy: Callable[[], bool] = lambda: False
+        """Whether there is something more important to send."""
 
     async def run(self) -> None:
         """Write what there is to write, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
-                group.create_task(self._write())
+            group.create_task(self._count_on())
+            while True:
+                kind, key, write = await self._waiting.get()
+                while self._writing >= (_WHILE_BUSY if self.busy() else _AT_ONCE):
+                    self._ended.clear()
+                    await self._ended.wait()
+                self._writing += 1
+                group.create_task(self._write(kind, key, write))
 
     async def close(self, *, timeout_seconds: float) -> None:
         """Wait until all is written, if that does not take too long."""
@@ -82,29 +91,34 @@ class Reporter:
 
     def scheduled(self, pod: Pod, node: str) -> None:
         """The pod has its node."""
-        self._told.pop(pod.uid, None)
-        self._event(pod, "Scheduled", f"Successfully assigned {pod.key} to {node}", action="Binding")
+        self._status_told.pop(pod.uid, None)
+        event = self._event(pod, "Scheduled", f"Successfully assigned {pod.key} to {node}", action="Binding")
+        self._put("event", pod.key, lambda: record_event(self._client, event))
 
     def unscheduled(self, pod: Pod, why: Why, message: str, *, nominated_node: str = "") -> None:
-        """The pod has no node, for now. The same said again is not written again."""
-        told = self._told.setdefault(pod.uid, _Told())
-        now = self._clock()
-        new = message != told.event or now - told.event_at >= _AGAIN_SECONDS
-        if new and self._event(pod, "FailedScheduling", message, action="Scheduling", kind="Warning"):
-            told.event, told.event_at = message, now
-        said = _Said(why, message, nominated_node)
-        before = told.status
-        if said != before and self._put("condition", pod, lambda: self._status(pod, said, before)):
-            told.status = said
+        """The pod has no node, for now. The same said again is counted."""
+        series = self._series.said(
+            pod.uid,
+            message,
+            lambda: self._event(pod, "FailedScheduling", message, action="Scheduling", kind="Warning"),
+        )
+        if series.news:
+            self._put_series(series)
+        self._condition(pod, _Said(why, message, nominated_node))
+
+    def kept_out(self, pod: Pod, message: str) -> None:
+        """A policy keeps the pod out of the queue. As with a gate of Kubernetes' own, there is no Event."""
+        self._condition(pod, _Said("SchedulingGated", message, ""))
 
     def preempted(self, victim: Pod, *, by: Pod) -> None:
         """The victim had to leave for a more important pod."""
         message = f"Preempted by pod {by.uid} on node {victim.node_name}"
-        self._event(victim, "Preempted", message, action="Preempting", component=by.scheduler_name)
+        event = self._event(victim, "Preempted", message, action="Preempting", component=by.scheduler_name)
+        self._put("event", victim.key, lambda: record_event(self._client, event))
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
-        self._told.pop(uid, None)
+        self._status_told.pop(uid, None)
 
     def _event(
         self,
@@ -115,61 +129,112 @@ class Reporter:
         action: str,
         kind: Literal["Normal", "Warning"] = "Normal",
         component: str = "",
-    ) -> bool:
+    ) -> dict[str, Any]:
         reporter = component or pod.scheduler_name
+        return make_event(
+            namespace=pod.namespace,
+            regarding=(pod.name, pod.uid),
+            reason=reason,
+            message=message,
+            action=action,
+            component=reporter,
+            instance=f"{reporter}-{self._instance}",
+            kind=kind,
+        )
 
-        def write() -> Awaitable[None]:
-            return record_event(
-                self._client,
-                namespace=pod.namespace,
-                regarding=(pod.name, pod.uid),
-                reason=reason,
-                message=message,
-                action=action,
-                component=reporter,
-                instance=f"{reporter}-{self._instance}",
-                kind=kind,
-            )
+    def _put_series(self, series: Series) -> None:
+        about = series.event["regarding"]
+        key = f"{about['namespace']}/{about['name']}"
+        series.on_its_way = self._put("event", key, lambda: self._write_series(series))
 
-        return self._put("event", pod, write)
+    async def _write_series(self, series: Series) -> None:
+        count = series.tried = series.count
+        try:
+            if count == 1:
+                await record_event(self._client, series.event)
+            else:
+                known = bool(series.written)
+                await record_series(
+                    self._client, series.event, count=count, observed=series.observed, known=known
+                )
+            self._series.wrote(series, count)
+        except (ApiError, ConnectError):
+            series.failed()
+            raise
+        finally:
+            series.on_its_way = False
+        if series.news:
+            self._put_series(series)
+
+    async def _count_on(self) -> None:
+        """Write how often things were said, now and then."""
+        while True:
+            await asyncio.sleep(_SERIES_SECONDS)
+            for series in self._series.due():
+                self._put_series(series)
+
+    def _condition(self, pod: Pod, said: _Said) -> None:
+        before = self._status_told.get(pod.uid)
+        if said != before and self._put("condition", pod.key, lambda: self._status(pod, said, before)):
+            self._status_told[pod.uid] = said
 
     async def _status(self, pod: Pod, said: _Said, before: _Said | None) -> None:
         nominated = said.nominated_node
         known = before.nominated_node if before else ((pod.status and pod.status.nominated_node_name) or "")
-        try:
-            await write_unscheduled(
+
+        def write(now: Pod) -> Awaitable[None]:
+            return write_unscheduled(
                 self._client,
-                pod,
+                now,
                 reason=said.reason,
                 message=said.message,
                 nominated_node=nominated if nominated != known else None,
                 first=before is None,
             )
+
+        try:
+            await self._while_it_waits(pod, said, write)
         except (ApiError, ConnectError):
             # It is tried again with the next attempt, whatever that says.
-            told = self._told.get(pod.uid)
-            if told is not None and told.status is said:
-                told.status = before
+            if self._status_told.get(pod.uid) is said:
+                del self._status_told[pod.uid]
+                if before is not None:
+                    self._status_told[pod.uid] = before
             raise
 
-    def _put(self, kind: Kind, pod: Pod, write: Callable[[], Awaitable[None]]) -> bool:
+    async def _while_it_waits(self, pod: Pod, said: _Said, write: Callable[[Pod], Awaitable[None]]) -> None:
+        """Write of the pod as it is in view, until the API server agrees that it is so, or it has a node."""
+        for pause in (*_CONFLICT_SECONDS, None):
+            now = self._waits(pod)
+            if now is None:
+                return
+            try:
+                await write(now)
+                return
+            except ApiError as error:
+                old = self._status_told.get(pod.uid) is not said
+                if error.status != 409 or pause is None or old:
+                    raise
+            await asyncio.sleep(pause)
+
+    def _put(self, kind: Kind, key: str, write: Callable[[], Awaitable[None]]) -> bool:
         try:
-            self._waiting.put_nowait((kind, pod.key, write))
+            self._waiting.put_nowait((kind, key, write))
         except asyncio.QueueFull:
             self._on_result(kind, "dropped")
             return False
         return True
 
-    async def _write(self) -> None:
-        while True:
-            kind, key, write = await self._waiting.get()
-            try:
-                await write()
-            except (ApiError, ConnectError) as error:
-                gone = isinstance(error, ApiError) and error.status in _GONE
-                log.log(logging.DEBUG if gone else logging.WARNING, "pod %s: %s", key, error)
-                self._on_result(kind, "failed")
-            else:
-                self._on_result(kind, "written")
-            finally:
-                self._waiting.task_done()
+    async def _write(self, kind: Kind, key: str, write: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await write()
+        except (ApiError, ConnectError) as error:
+            gone = isinstance(error, ApiError) and error.status in _GONE
+            log.log(logging.DEBUG if gone else logging.WARNING, "pod %s: %s", key, error)
+            self._on_result(kind, "failed")
+        else:
+            self._on_result(kind, "written")
+        finally:
+            self._writing -= 1
+            self._ended.set()
+            self._waiting.task_done()

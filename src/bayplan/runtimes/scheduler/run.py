@@ -2,12 +2,28 @@
 
 import asyncio
 import logging
+import signal
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import msgspec
 
 from bayplan import __version__
-from bayplan.config.flags import Flags, load_all
+from bayplan.config.candidate import candidate_path
+from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.rehearse import rehearse
-from bayplan.runtimes.scheduler.options import Options, options_from
+from bayplan.config.unchangeable import scheduler_needs_restart
+from bayplan.recording.describe import describe, describe_profiles
+from bayplan.runtimes.candidates import CandidateReloader
+from bayplan.runtimes.reload import Reloader, load_changed
+from bayplan.runtimes.scheduler.candidate import (
+    SCHEDULER_COUNTED,
+    candidate_options,
+    check,
+    load_scheduler_candidate,
+)
+from bayplan.runtimes.scheduler.options import Options, cautions, changed, options_from
 from bayplan.runtimes.scheduler.serve import Server
 
 log = logging.getLogger(__name__)
@@ -16,23 +32,71 @@ log = logging.getLogger(__name__)
 def schedule_forever(files: Sequence[str], flags: Flags) -> None:
     """Load, dry-run, schedule until SIGTERM or SIGINT."""
     loaded = load_all(files, flags)
-    options = options_from(loaded, version=__version__)
-    if loaded.policies:
-        for problem in rehearse(loaded.policies, pods_known=True):
-            log.warning("dry run: %s; scheduling all the same, its failurePolicy will answer", problem)
+    options = _told(options_from(loaded, version=__version__), files, flags, loaded)
+    path = candidate_path(loaded)
+    candidate = load_scheduler_candidate(path, loaded) if path is not None else None
+    for problem in rehearse(loaded.policies, pods_known=True):
+        log.warning("dry run: %s; scheduling all the same, its failurePolicy will answer", problem)
+    if candidate is not None:
+        options = replace(options, shadow=candidate_options(loaded, candidate))
+        for problem in candidate.problems:
+            log.warning("dry run of %s: %s; it decides nothing", candidate.file, problem)
+    for caution in cautions(loaded):
+        log.warning("%s", caution)
     # Not on uvloop: a TLS handshake that fails there leaves a file descriptor in two hands, and the next
     # socket that gets its number is closed by the first. It was seen to happen, with a hundred binds under
     # way when an API server was killed; see https://github.com/MagicStack/uvloop/issues/653.
-    asyncio.run(_schedule(options))
+    asyncio.run(_schedule(files, flags, loaded, options))
 
 
-async def _schedule(options: Options) -> None:
+async def _schedule(files: Sequence[str], flags: Flags, loaded: Loaded, options: Options) -> None:
     server = Server(options)
+
+    def adopt(loaded: Loaded) -> None:
+        number = server.adopt(_told(changed(options, loaded), files, flags, loaded))
+        log.info("generation %d: policies: %s", number, ", ".join(p.name for p in loaded.policies) or "none")
+        candidates.follow(loaded)
+
+    candidates = CandidateReloader(
+        loaded,
+        options.shadow,
+        server,
+        load=load_scheduler_candidate,
+        options_for=candidate_options,
+        counted=SCHEDULER_COUNTED,
+    )
+    reloader = Reloader(
+        files,
+        flags,
+        loaded,
+        adopt=adopt,
+        on_result=server.metrics.reloaded,
+        load=partial(load_changed, files, flags, loaded, check=check, fixed=scheduler_needs_restart),
+    )
+    server.reload_problem = lambda: reloader.problem
     server.stop_on_signals()
+
+    def ask() -> None:
+        reloader.ask()
+        candidates.ask()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, ask)
     async with server.running():
         _announce(server)
+        watching = asyncio.create_task(reloader.run())
+        candidates.start()
         await server.stopped()
+        watching.cancel()
+        candidates.stop()
         log.info("stopping: binds that are under way are finished")
+
+
+def _told(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) -> Options:
+    """The options with what a recording tells of the configuration, where there is one."""
+    if options.record is None:
+        return options
+    told = msgspec.structs.replace(describe(files, flags, loaded), profiles=describe_profiles(loaded))
+    return replace(options, told=told)
 
 
 def _announce(server: Server) -> None:
@@ -46,3 +110,11 @@ def _announce(server: Server) -> None:
     log.info("cluster: %s", options.connection.server)
     if options.lease is not None:
         log.info("leader election: lease %s/%s", options.lease.namespace, options.lease.name)
+    if options.record is not None:
+        log.info("recording to %s", options.record.file)
+    if options.shadow is not None:
+        candidate = options.shadow.candidate
+        names = ", ".join(policy.name for policy in candidate.loaded.policies) or "none"
+        log.info("shadow: %s judges too and decides nothing; its policies: %s", candidate.file, names)
+        if candidate.ignored:
+            log.info("%s", candidate.ignored)

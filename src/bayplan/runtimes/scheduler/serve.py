@@ -4,33 +4,49 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
+import msgspec
+
+from bayplan.authoring.registry import Policy
 from bayplan.client.rest import ApiClient
 from bayplan.engine.decision import Decision
 from bayplan.engine.entry import PodRef
 from bayplan.engine.journal import Journal
 from bayplan.kube.kinds import OBJECT_KINDS
 from bayplan.kube.pod import Pod
-from bayplan.ops.logs import Sparingly
+from bayplan.ops.logs import Sparingly, set_generation
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.schedule_metrics import ScheduleMetrics
+from bayplan.ops.tracing import note_api_call, open_tracing
 from bayplan.ops.watchdog import watch_interpreter
 from bayplan.recording.journal_file import JournalFile
+from bayplan.recording.recorder import Recorder
+from bayplan.runtimes.bound import TellBound
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener
 from bayplan.runtimes.needs import latches, managed
 from bayplan.runtimes.ops import OpsApp
+from bayplan.runtimes.scheduler.asking import Asking
 from bayplan.runtimes.scheduler.evicting import Evicting
+from bayplan.runtimes.scheduler.gangs import Gangs
+from bayplan.runtimes.scheduler.generation import Generation
 from bayplan.runtimes.scheduler.inbox import Inbox
 from bayplan.runtimes.scheduler.judge import Judge
 from bayplan.runtimes.scheduler.loop import Loop
 from bayplan.runtimes.scheduler.nominations import Nominations
+from bayplan.runtimes.scheduler.onlookers import Onlookers
 from bayplan.runtimes.scheduler.options import Options
 from bayplan.runtimes.scheduler.placing import Placing
-from bayplan.runtimes.scheduler.queue import PodQueue
+from bayplan.runtimes.scheduler.queue import ANYTHING, PodQueue
 from bayplan.runtimes.scheduler.report import Reporter
 from bayplan.runtimes.scheduler.vitals import Vitals
+from bayplan.runtimes.scheduler.volumes import Volumes
+from bayplan.runtimes.scheduler.volumes_kept import bind_seconds
+from bayplan.runtimes.shadow import VERBS as SHADOWED
+from bayplan.runtimes.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Requested
@@ -42,7 +58,6 @@ log = logging.getLogger(__name__)
 
 _FINISH_SECONDS = 10.0
 _REPORT_SECONDS = 5.0
-_GENERATION = 1
 
 
 class Server:
@@ -51,6 +66,9 @@ class Server:
     live: LiveCluster
     loop: Loop
     placing: Placing
+    asking: Asking
+    gangs: Gangs
+    telling: TellBound
     ops_listener: Listener
     page_listener: Listener | None = None
 
@@ -61,31 +79,47 @@ class Server:
         self.schedule_metrics = ScheduleMetrics(self.metrics.registry, profiles=options.profiles)
         self.journal = Journal(max_bytes=options.journal_bytes)
         self.journal_file: JournalFile | None = None
-        self.policies = list({p.name: p for each in options.profiles.values() for p in each}.values())
         self.workers = Workers(
             policy_seconds=options.policy_seconds,
             request_seconds=options.attempt_seconds,
             stuck_limit=Limits().stuck_threads,
         )
         self.queue = PodQueue(
-            first_seconds=options.first_backoff_seconds, longest_seconds=options.longest_backoff_seconds
+            asks=self._asks,
+            first_seconds=options.first_backoff_seconds,
+            longest_seconds=options.longest_backoff_seconds,
         )
         self.inbox = Inbox(options.profiles, self.queue, Nominations(), on_gone=self._gone)
-        self.sources = Sources(
-            options.sources,
-            latches=latches(self.policies),
-            watchers=Watchers(
-                requested=self._requested,
-                changed=lambda name: self.inbox.told(frozenset({f"source:{name}"})),
-                asked=self.metrics.source_asked,
+        # It looks at what pods request, and wakes nobody: nothing hangs on what it says.
+        self.shadow = Shadow(
+            limits=replace(
+                Limits(), policy_seconds=options.policy_seconds, request_seconds=options.attempt_seconds
             ),
+            metrics=self.metrics.shadow,
+            idle=_always(),
+            watchers=Watchers(requested=self._requested),
         )
+        self.onlookers = Onlookers(self.shadow)
+        self.generation = self._generation(options, number=1)
+        self._ending: dict[asyncio.Task[None], Generation] = {}
+        self.reload_problem: Callable[[], str] = str
+        """Why the last change of the configuration was not taken over."""
         self.reporter: Reporter | None = None
         self.lost = ""
         """Why nothing is scheduled any more that only a restart cures; ``""`` while all is well."""
         self._stop = asyncio.Event()
         self._warnings = Sparingly()
         self.vitals = Vitals(self)
+
+    @property
+    def policies(self) -> Sequence[Policy]:
+        """Every policy at work, of whichever profile."""
+        return self.generation.policies
+
+    @property
+    def sources(self) -> Sources:
+        """The sources of the policies at work."""
+        return self.generation.sources
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Server"]:
@@ -103,8 +137,14 @@ class Server:
                 )
                 stack.push_async_callback(asyncio.to_thread, file.close)
                 self.journal.on_entry.append(file.add)
+            self._open_onlookers(stack)
             client = await stack.enter_async_context(
-                ApiClient(options.connection, qps=options.qps, burst=options.burst)
+                ApiClient(
+                    options.connection,
+                    qps=options.qps,
+                    burst=options.burst,
+                    on_request=note_api_call if options.tracing is not None else None,
+                )
             )
             self._compose(client)
             await self._start(stack)
@@ -129,6 +169,74 @@ class Server:
         """Wait until somebody says stop."""
         await self._stop.wait()
 
+    def adopt(self, options: Options) -> int:
+        """Judge with these profiles and sources from the next attempt on; the new generation's number."""
+        old = self.generation
+        fresh = self._generation(options, number=old.number + 1)
+        fresh.sources.take_over(old.sources)
+        fresh.start()
+        self.options = options
+        self.generation = self.loop.generation = fresh
+        self.metrics.edition = fresh.edition
+        self.schedule_metrics.know(options.profiles)
+        set_generation(fresh.number)
+        self.shadow.beside(fresh)
+        self.asking.use(options.profiles)
+        self.gangs.reload()
+        self.inbox.serve(options.profiles, self.live.view.cache.snapshot().elsewhere or ())
+        self.inbox.told(ANYTHING)
+        task = asyncio.create_task(old.end())
+        self._ending[task] = old
+        task.add_done_callback(self._ending.pop)
+        return fresh.number
+
+    def adopt_candidate(self, options: ShadowOptions | None) -> None:
+        """Have this candidate judge too from the next attempt on; ``None`` for no candidate."""
+        if options is not None:
+            self.metrics.shadow.begin_at_zero(SHADOWED)
+        self.shadow.adopt(options, self.generation)
+
+    def _generation(self, options: Options, *, number: int) -> Generation:
+        policies = list({p.name: p for each in options.profiles.values() for p in each}.values())
+        sources = Sources(
+            options.sources,
+            latches=latches(policies),
+            watchers=Watchers(
+                requested=self._requested,
+                changed=lambda name: self.inbox.told(frozenset({f"source:{name}"})),
+                asked=self.metrics.source_asked,
+            ),
+        )
+        record = partial(self._record, number)
+        return Generation(
+            number=number,
+            policies=policies,
+            judges={
+                name: Judge(each, record=record, ran=self.metrics.ran)
+                for name, each in options.profiles.items()
+            },
+            sources=sources,
+            told=msgspec.structs.replace(options.told, generation=number),
+            edition=options.edition,
+        )
+
+    async def _end_generation(self) -> None:
+        """Attempts that did not end in time are not waited for any longer."""
+        for generation in (self.generation, *self._ending.values()):
+            generation.let_go()
+        await asyncio.gather(self.generation.end(), *self._ending)
+
+    def _open_onlookers(self, stack: contextlib.AsyncExitStack) -> None:
+        options = self.options
+        if options.tracing is not None:
+            tracing = self.onlookers.tracing = open_tracing(options.tracing, version=options.version)
+            stack.push_async_callback(asyncio.to_thread, tracing.close)
+        if options.record is not None:
+            recorder = self.onlookers.recorder = Recorder(
+                options.record, version=options.version, count=self.metrics.recorded
+            )
+            stack.push_async_callback(asyncio.to_thread, recorder.close)
+
     def _compose(self, client: ApiClient) -> None:
         options = self.options
         self.live = LiveCluster(
@@ -146,6 +254,7 @@ class Server:
         reporter = self.reporter = Reporter(
             client,
             instance=options.instance,
+            waits=self._waits,
             on_result=lambda kind, result: count.labels(kind, result).inc(),
         )
         self.placing = Placing(
@@ -154,44 +263,101 @@ class Server:
             reporter,
             self.schedule_metrics,
             at_once=options.parallel_binds,
+            volumes=self._volumes(client),
             on_bind=self._note_bind,
+            on_bound=self._bound,
         )
+        self.telling = TellBound(
+            self.workers,
+            cluster=lambda: self.live.view.current,
+            ran=self.metrics.ran,
+            on_dropped=self.metrics.bound_dropped.inc,
+        )
+        self.asking = Asking(
+            options.profiles,
+            inbox=self.inbox,
+            workers=self.workers,
+            cluster=lambda: self.live.view.cache.snapshot().with_readings(self.sources.current),
+            may=lambda: not (self.live.why_not_bind() or self.live.view.problem()),
+            ran=self.metrics.ran,
+            on_change=self._kept_out,
+        )
+        reporter.busy = lambda: self.placing.count > 0
         self.evicting = Evicting(client, self.inbox, reporter, self.schedule_metrics)
-        self.loop = Loop(
-            {
-                name: Judge(policies, record=self._record, ran=self.metrics.ran)
-                for name, policies in options.profiles.items()
-            },
+        self.gangs = Gangs(
+            lambda: self.generation,
             inbox=self.inbox,
             live=self.live,
             workers=self.workers,
-            sources=self.sources,
             placing=self.placing,
-            evicting=self.evicting,
             reporter=reporter,
             metrics=self.schedule_metrics,
+            record=lambda verb, decision: self._record(self.generation.number, verb, decision),
+            ran=self.metrics.ran,
+        )
+        self.inbox.on_pod = self.gangs.roster.seen
+        self.loop = Loop(
+            self.generation,
+            inbox=self.inbox,
+            live=self.live,
+            workers=self.workers,
+            onlookers=self.onlookers,
+            placing=self.placing,
+            evicting=self.evicting,
+            gangs=self.gangs,
+            reporter=reporter,
+            metrics=self.schedule_metrics,
+        )
+
+    def _volumes(self, client: ApiClient) -> Volumes:
+        options, writer = self.options, self.live.writer
+
+        def seconds(name: str) -> float | None:
+            # Of the profiles at work, which a reload may have changed.
+            return bind_seconds(self.options.profiles.get(name, ()), options.volume_bind_seconds)
+
+        return Volumes(
+            self.live.view.cache,
+            client,
+            seconds=seconds,
+            write_seconds=options.bind_seconds,
+            why_not=self.live.why_not_bind,
+            term=lambda: writer.terms if writer is not None else 0,
         )
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         """Begin; what is pushed last ends first: no new pods, then binds, then the Lease, then reports."""
         assert self.reporter is not None, "composed before it is started"
-        background = [asyncio.create_task(self.reporter.run()), asyncio.create_task(self.sources.run())]
+        background = [
+            asyncio.create_task(self.reporter.run()),
+            asyncio.create_task(self.shadow.run()),
+            asyncio.create_task(self.telling.run()),
+        ]
         if self.options.watch_interpreter:
             watching = watch_interpreter(
                 limit_seconds=Limits().interpreter_seconds, on_lag=self.metrics.loop_lag.observe
             )
             background.append(asyncio.create_task(watching))
-        stack.push_async_callback(self.sources.close)
+        stack.push_async_callback(self._end_generation)
+        self.generation.start()
+        self.adopt_candidate(self.options.shadow)
+        stack.push_async_callback(self.shadow.close)
         stack.push_async_callback(_cancel, background)
         stack.push_async_callback(self.reporter.close, timeout_seconds=_REPORT_SECONDS)
+        stack.push_async_callback(self.telling.close, timeout_seconds=_REPORT_SECONDS)
         stack.push_async_callback(self.live.close)
         following = asyncio.create_task(self.live.run())
         stack.push_async_callback(_cancel, [following])
         stack.push_async_callback(self.evicting.close)
         stack.push_async_callback(self.placing.finish, timeout_seconds=_FINISH_SECONDS)
         scheduling = asyncio.create_task(self.loop.run())
-        stack.push_async_callback(_cancel, [scheduling])
-        for task, what in ((following, "the cluster is not followed"), (scheduling, "nothing is scheduled")):
+        asking = asyncio.create_task(self.asking.run())
+        stack.push_async_callback(_cancel, [scheduling, asking])
+        for task, what in (
+            (following, "the cluster is not followed"),
+            (scheduling, "nothing is scheduled"),
+            (asking, "nobody is let into the queue"),
+        ):
             task.add_done_callback(lambda ended, what=what: self._ended(ended, what))  # type: ignore[misc]
 
     def _ended(self, task: "asyncio.Task[None]", what: str) -> None:
@@ -200,9 +366,10 @@ class Server:
             self.lost = f"{what} any more: {task.exception()!r}"
             log.critical("%s", self.lost, exc_info=task.exception())
 
-    def _record(self, verb: str, decision: Decision) -> None:
+    def _record(self, generation: int, verb: str, decision: Decision) -> None:
         self.metrics.decided(verb, decision, observe=False)
-        entry = self.journal.write(verb, decision, generation=_GENERATION)
+        entry = self.journal.write(verb, decision, generation=generation)
+        self.onlookers.noted(decision, entry.number)
         for outcome in decision.failures:
             if outcome.failure:
                 text = f"{outcome.failure.text} (pod {decision.pod.key}, {verb})"
@@ -210,7 +377,22 @@ class Server:
                 self._warnings.warn(log, key, text, pod=decision.pod.key, decision=entry.number)
 
     def _note_bind(self, pod: Pod, node: str, error: str) -> None:
-        self.journal.note("bind", PodRef.of(pod), generation=_GENERATION, error=error, node=node)
+        self.journal.note("bind", PodRef.of(pod), generation=self.generation.number, error=error, node=node)
+        self.onlookers.bound(pod, node, error)
+
+    def _asks(self, pod: Pod) -> bool:
+        return self.asking.concerns(pod)
+
+    def _bound(self, pod: Pod, node: str) -> None:
+        self.telling.tell(self.options.profiles.get(pod.scheduler_name, ()), pod, node)
+
+    def _kept_out(self, pod: Pod, why: str, by: str) -> None:
+        """A policy keeps the pod out for this reason, or nobody does any more."""
+        text = f"policy {by}: {why}" if by else why
+        log.info("pod %s: %s", pod.key, f"kept out: {text}" if why else "let in", extra={"pod": pod.key})
+        self.journal.note("gate", PodRef.of(pod), generation=self.generation.number, error=text)
+        if why and self.reporter is not None:
+            self.reporter.kept_out(pod, why)
 
     async def _last_word(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         return await self.loop.last_word(pod, node, cluster)
@@ -218,10 +400,22 @@ class Server:
     def _gone(self, uid: str) -> None:
         if self.reporter is not None:
             self.reporter.forget(uid)
+            self.gangs.gone(uid)
+
+    def _waits(self, pod: Pod) -> Pod | None:
+        now = self.live.view.cache.pod(pod.key)
+        return now if now is not None and now.uid == pod.uid and not now.node_name else None
 
     def _requested(self) -> Requested | None:
         seen = self.live.view.current
         return seen.nodes.requested_now if seen is not None else None
+
+
+def _always() -> asyncio.Event:
+    """An event that has happened: nobody waits for an answer of ours as a caller does."""
+    happened = asyncio.Event()
+    happened.set()
+    return happened
 
 
 async def _cancel(tasks: list["asyncio.Task[None]"]) -> None:

@@ -11,8 +11,6 @@ from bayplan.web.sight import Sight
 if TYPE_CHECKING:
     from bayplan.runtimes.scheduler.serve import Server
 
-_PLACES = ("active", "backoff", "unschedulable", "gated")
-
 
 class Vitals:
     """Looks at a scheduler."""
@@ -35,7 +33,12 @@ class Vitals:
             metrics.health.labels(check, endpoint).set(passes)
         server.schedule_metrics.waiting(self._counts())
         server.schedule_metrics.binding.set(server.placing.count)
-        metrics.generation.set(1)
+        server.schedule_metrics.waiting_for_volumes.set(server.placing.waiting_for_volumes)
+        metrics.generation.set(server.generation.number)
+        self._refresh_sources()
+        shadow = server.shadow.report()
+        metrics.shadow.generation.set(shadow.generation)
+        metrics.shadow.waiting.set(shadow.waiting)
         metrics.view_max_age.set(server.options.max_age_seconds)
         metrics.assumed.set(server.live.ledger.assumed_count)
         metrics.unsettled.set(server.live.ledger.unsettled_count)
@@ -48,6 +51,17 @@ class Vitals:
             metrics.view_pods.set(server.live.view.cache.pod_count)
             metrics.view_age.set(server.live.view.age_seconds)
 
+    def _refresh_sources(self) -> None:
+        metrics, sources = self._server.metrics, self._server.sources
+        metrics.source_age.clear()
+        metrics.source_max_age.clear()
+        for name, poller in sources.polled.items():
+            metrics.source_age.labels(name).set(poller.age_seconds)
+            metrics.source_max_age.labels(name).set(poller.source.max_age_seconds)
+        metrics.source_up.clear()
+        for name, problem in sources.problems().items():
+            metrics.source_up.labels(name).set(not problem)
+
     def sight(self) -> Sight:
         """What the page may see."""
         server = self._server
@@ -59,14 +73,24 @@ class Vitals:
             version=server.options.version,
             columns=lambda: list({column: None for p in server.policies for column in p.columns}),
             policies=lambda: [policy.name for policy in server.policies],
+            shadow=server.shadow.report,
         )
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """State of the scheduler, by subject."""
         server = self._server
         return {
-            "policies": {"generation": 1, "names": [policy.name for policy in server.policies]},
-            "queue": {**self._counts(), "binding": server.placing.count},
+            "policies": {
+                "generation": server.generation.number,
+                "names": [policy.name for policy in server.policies],
+                "reloadProblem": server.reload_problem(),
+            },
+            "queue": {
+                **self._counts(),
+                "gangs": server.gangs.watch.count,
+                "binding": server.placing.count,
+                "waitingForVolumes": server.placing.waiting_for_volumes,
+            },
             "journal": {"decisions": len(server.journal), "bytes": server.journal.size_bytes},
             "view": {"ageSeconds": server.live.view.age_seconds, "problem": server.live.view.problem()},
             "ledger": {
@@ -85,11 +109,13 @@ class Vitals:
         return self._server.live.view.problem()
 
     def _counts(self) -> dict[str, int]:
-        return {place: self._server.queue.count(place) for place in _PLACES}  # type: ignore[arg-type]
+        return self._server.queue.counts()
 
     def _notes(self) -> dict[str, str]:
         """What fails nothing and is good to know, by what it is about."""
         notes = {"leader": self._server.live.why_not_bind()}
         notes |= {f"source {name}": text for name, text in self._server.sources.problems().items()}
-        file = self._server.journal_file
+        file, recorder = self._server.journal_file, self._server.onlookers.recorder
+        notes |= {"reload": self._server.reload_problem(), "shadow": self._server.shadow.problem()}
+        notes["recording"] = recorder.problem if recorder is not None else ""
         return notes | {"journal": file.problem if file is not None else ""}

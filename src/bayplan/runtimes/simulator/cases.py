@@ -19,6 +19,7 @@ from bayplan.recording.lines import (
     Dropped,
     Header,
     Item,
+    ObjectsChanged,
     RecordingError,
     Seen,
     SourceReading,
@@ -127,7 +128,7 @@ class Recording:
         if isinstance(line, Configuration):
             self._forget()
             self._configuration = line
-        elif isinstance(line, Cluster | Whole):
+        elif isinstance(line, Cluster | Whole | ObjectsChanged):
             self._follow(line)
         elif isinstance(line, SourceReading):
             self._readings.apply(line)
@@ -141,7 +142,7 @@ class Recording:
         elif isinstance(line, Dropped):
             self.warnings.append(f"{line.count} decisions were not recorded: the disk was too slow")
 
-    def _follow(self, line: Cluster | Whole) -> None:
+    def _follow(self, line: Cluster | Whole | ObjectsChanged) -> None:
         if self._lost:
             return
         try:
@@ -162,7 +163,7 @@ class Recording:
         cluster = None
         try:
             if not line.blind:
-                cluster = self._clusters.snapshot()
+                cluster = self._clusters.snapshot().keeping(line.expecting)
             body = self._body(line) if isinstance(line, Asked) else b""
             readings = self._readings.of(line.sources)
         except (LookupError, ValueError) as error:

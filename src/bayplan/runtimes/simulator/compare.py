@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from bayplan.authoring.registry import Policy
 from bayplan.engine.differ import turn
+from bayplan.recording.attempts import VERB as SCHEDULE
 from bayplan.recording.lines import Asked
 from bayplan.runtimes.simulator.cases import Recording
-from bayplan.runtimes.simulator.judge import Judgement, judge
+from bayplan.runtimes.simulator.judge import Judgement, Side, judge_with
 from bayplan.snapshot.columns import parse_number
 
 Change = Literal["same", "elsewhere", "refused", "admitted", "refused otherwise"]
@@ -97,19 +97,19 @@ class Comparison:
 
 def compare(
     path: Path,
-    first: Sequence[Policy],
-    second: Sequence[Policy],
+    first: Side,
+    second: Side,
     *,
     names: tuple[str, str],
     price_label: str = "",
 ) -> Comparison:
-    """Judge every pod of a recording with both; the last try of each counts."""
+    """Judge every pod of a recording with both sides; the last try of each counts."""
     recording = Recording(path)
     pods: dict[str, PodComparison] = {}
     for case in recording.cases():
-        if not isinstance(case.said, Asked) or case.verb != "filter":
+        if not isinstance(case.said, Asked) or case.verb not in ("filter", SCHEDULE):
             continue
-        judged = judge(first, case), judge(second, case)
+        judged = judge_with(first, case), judge_with(second, case)
         one, other = (_placement(each, price_label) for each in judged)
         key = judged[0].pod.uid or case.pod
         pods.pop(key, None)

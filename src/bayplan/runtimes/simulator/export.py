@@ -17,6 +17,7 @@ import msgspec
 from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes
 from bayplan.kube.pod import Pod
+from bayplan.recording.attempts import VERB as SCHEDULE
 from bayplan.recording.lines import Asked, Configuration, RecordingError
 from bayplan.runtimes.simulator.cases import Case, Recording
 from bayplan.runtimes.simulator.judge import Judgement, judge
@@ -69,6 +70,11 @@ def last_filter(path: Path, pod: str) -> Case:
     found: Case | None = None
     seen: set[str] = set()
     for case in Recording(path).cases():
+        if case.verb == SCHEDULE and case.pod == pod:
+            raise RecordingError(
+                f"pod {pod} was placed by `bayplan schedule`, and a test knows no profile of kube-scheduler;"
+                " see `bayplan replay`"
+            )
         if case.verb == "filter":
             seen.add(case.pod)
             if case.pod == pod:

@@ -1,6 +1,6 @@
 """One recorded request before any policies: which nodes pass, and which of them is the best."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bayplan.authoring.registry import Policy
@@ -8,7 +8,8 @@ from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision
 from bayplan.engine.differ import best_rows, why_none
 from bayplan.kube.pod import Pod
-from bayplan.recording.lines import RecordingError
+from bayplan.recording.attempts import VERB as SCHEDULE
+from bayplan.recording.lines import Configuration, RecordingError
 from bayplan.runtimes.simulator.cases import Case
 from bayplan.snapshot.cluster import UNKNOWN_ROW, Snapshot
 from bayplan.wire import v1
@@ -45,9 +46,22 @@ class Judgement:
         return why_none(self.filtered)
 
 
-def judge(policies: Sequence[Policy], case: Case) -> Judgement:
-    """What these policies say to a recorded filter request, in the cluster as it was then."""
+Side = Callable[[Configuration, Pod], Sequence[Policy]]
+"""The policies for a pod of a recording, which was made with that configuration."""
+
+
+def judge_with(side: Side, case: Case) -> Judgement:
+    """What a side says to a recorded question, in the cluster as it was then."""
     question = _question(case)
+    return _judge(side(case.configuration, question.pod), question, case)
+
+
+def judge(policies: Sequence[Policy], case: Case) -> Judgement:
+    """What these policies say to a recorded question, in the cluster as it was then."""
+    return _judge(policies, _question(case), case)
+
+
+def _judge(policies: Sequence[Policy], question: Question, case: Case) -> Judgement:
     filtered = filter_nodes(policies, question, case.attempt())
     passed = [] if filtered.error else filtered.passed_names
     cluster = question.cluster
@@ -66,6 +80,8 @@ def _question(case: Case) -> Question:
         objects = decode_nodes(args.nodes.items or [])
         cluster = cluster.with_nodes(objects) if cluster else Snapshot.build(objects, None)
         names = [node.name for node in objects]
+    elif args.node_names is None and case.verb == SCHEDULE and cluster is not None:
+        names = list(cluster.nodes.names)
     else:
         names = args.node_names or []
     cluster = (cluster or Snapshot.build([], None)).with_readings(case.readings)

@@ -1,0 +1,180 @@
+"""``bayplan certs``: a CA of our own, and certificates for the server and for kube-scheduler."""
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+_DIRECTORY = click.Path(file_okay=False, path_type=Path)
+_DAYS = re.compile(r"(\d+)d?")
+_EPILOG = """\b
+Examples:
+  bayplan certs create --out certs --dns bayplan.kube-system.svc --ip 10.96.0.50
+  bayplan certs show certs
+  bayplan certs show certs -o yaml | kubectl apply -f -      as Secrets
+  bayplan certs renew certs --before 30d                     from a timer: does nothing until it is time
+  bayplan certs renew certs --rotate-ca                      a new CA: then --reissue, then --forget-old-ca
+"""
+
+
+class _Days(click.ParamType[int]):
+    name = "days"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = _DAYS.fullmatch(str(value))
+        if not found:
+            self.fail(f"{value!r} is no number of days, such as 30d", param, ctx)
+        return int(found[1])
+
+
+@click.group(epilog=_EPILOG, short_help="Make and renew certificates.")
+def command() -> None:
+    """Make and renew the certificates of mutual TLS: a CA, one for the server, one for kube-scheduler.
+
+    Needs pip install 'bayplan[certs]'.
+    """
+
+
+@command.command(short_help="Make a CA and both certificates.")
+@click.option("--out", type=_DIRECTORY, required=True, metavar="DIR", help="Where the files go.")
+@click.option(
+    "--dns", multiple=True, metavar="NAME", help="What kube-scheduler calls the server; repeatable."
+)
+@click.option("--ip", "ips", multiple=True, metavar="IP", help="The same as an address; repeatable.")
+@click.option(
+    "--client", default="kube-scheduler", show_default=True, metavar="NAME", help="Name of the caller."
+)
+@click.option("--days", type=_Days(), default="365", show_default=True, help="How long certificates last.")
+@click.option("--ca-days", type=_Days(), default="3650", show_default=True, help="How long the CA lasts.")
+@click.option("--force", is_flag=True, help="Replace files that are there already.")
+def create(out: Path, dns: tuple[str, ...], ips: tuple[str, ...], **options: Any) -> None:
+    """Make a CA, and certificates for the server and for kube-scheduler.
+
+    Keys are readable by you alone. Keep ca.key away from the cluster: who has it can make callers.
+    """
+    from bayplan.cli.failing import explained
+
+    with explained():
+        written = certificate_tools().create(out, dns=dns, ips=ips, **options)
+    for path in written:
+        click.echo(f"wrote {path}")
+
+
+@command.command(short_help="Renew what ends soon.")
+@click.argument("directory", type=_DIRECTORY, metavar="DIR")
+@click.option(
+    "--before", type=_Days(), default="30", show_default=True, help="Renew what ends in fewer days than this."
+)
+@click.option(
+    "--rotate-ca", "step", flag_value="rotate_authority", help="First: make a new CA; ca.crt then holds both."
+)
+@click.option("--reissue", "step", flag_value="reissue", help="Then: certificates by the new CA.")
+@click.option(
+    "--forget-old-ca", "step", flag_value="forget_old_authority", help="Last: ca.crt holds the new CA alone."
+)
+def renew(directory: Path, before: int, step: str | None) -> None:
+    """Renew what ends soon, with the names that it has, and keep the CA.
+
+    A running server reads its files anew; kube-scheduler does so with its certificate, but reads the CA once.
+    So a new CA takes three steps, and after each of them the files are handed out; after the first,
+    kube-scheduler is restarted.
+    """
+    from bayplan.cli.failing import explained
+
+    with explained():
+        tools = certificate_tools()
+        written = getattr(tools, step)(directory) if step else tools.renew(directory, before_days=before)
+    for path in written:
+        click.echo(f"wrote {path}")
+    if not written:
+        click.echo("nothing to do")
+
+
+@command.command(short_help="What there is, and how long yet.")
+@click.argument("directory", type=_DIRECTORY, metavar="DIR")
+@click.option("--name", default="bayplan", show_default=True, help="The Secrets: NAME-tls, NAME-client-tls.")
+@click.option("--namespace", "-n", default="kube-system", show_default=True, help="Their namespace.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="Form of the output; yaml is the Secrets.",
+)
+def show(directory: Path, name: str, namespace: str, output: str) -> None:
+    """Show the certificates of a folder and when they end, or print them as Secrets.
+
+    Exits 1 when one of them has ended.
+    """
+    from bayplan.cli.failing import explained
+
+    with explained():
+        found = certificate_tools().show(directory)
+        if output == "yaml":
+            click.echo(_secrets(directory, name, namespace), nl=False)
+            return
+    now = datetime.now(UTC)
+    rows = [
+        {
+            "file": each.file,
+            "name": each.facts.name,
+            "names": [*each.facts.dns, *each.facts.ips],
+            "ends": each.facts.ends.isoformat(),
+            "daysLeft": round(each.facts.days_left(now), 1),
+            "note": each.note,
+        }
+        for each in found
+    ]
+    if output == "json":
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        _table(rows)
+    raise SystemExit(1 if any(row["daysLeft"] <= 0 for row in rows) else 0)
+
+
+def _secrets(directory: Path, name: str, namespace: str) -> str:
+    from bayplan.install.evaluate import to_yaml
+    from bayplan.install.secrets import tls_secret
+
+    files = certificate_tools()
+    pairs = [(f"{name}-tls", "server"), (f"{name}-client-tls", "client")]
+    made = [tls_secret(secret, namespace, files.secret_data(directory, side)) for secret, side in pairs]
+    return "---\n".join(map(to_yaml, made))
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("FILE", "NAME", "CALLED", "ENDS", "DAYS LEFT", ""):
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(
+            row["file"],
+            row["name"],
+            ", ".join(row["names"]),
+            row["ends"][:10],
+            "ended" if row["daysLeft"] <= 0 else f"{row['daysLeft']:.0f}",
+            row["note"],
+        )
+    Console().print(table)
+
+
+def certificate_tools() -> ModuleType:
+    """What needs the extra, or an error that names it."""
+    from bayplan.install.errors import InstallError
+
+    try:
+        from bayplan.install import certificate_files
+    except ImportError as error:
+        raise InstallError(
+            "certificates need another package: pip install 'bayplan[certs]'; or let cert-manager make them:"
+            " bayplan render ... --tls cert-manager"
+        ) from error
+    return certificate_files

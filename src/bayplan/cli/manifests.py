@@ -1,0 +1,198 @@
+"""``bayplan render``: everything that a cluster needs, for a shape and a version of Kubernetes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayplan.cli.options import config_option
+
+if TYPE_CHECKING:
+    from bayplan.install.names import Release
+
+_SHAPES = ("sidecar", "standalone", "control-plane", "service")
+_PARTS = ("manifests", "scheduler-config", "kubeadm-patch", "kubeadm-config", "steps", "values")
+_EPILOG = """\b
+Shapes:
+  sidecar         a second kube-scheduler with us in its pod; works where the control plane is not yours
+  standalone      bayplan schedule, a scheduler of its own (also called: scheduler)
+  control-plane   beside each kube-scheduler of the control plane, on the host's network
+  service         behind a Service, for kube-schedulers anywhere
+
+\b
+Examples:
+  bayplan render sidecar policy.py | kubectl apply --server-side -f -
+  bayplan render sidecar --config bayplan.yaml --kubernetes-version 1.31 --namespace bayplan
+  bayplan render service policy.py --ignorable --cluster-ip 10.96.0.50 --tls cert-manager
+  bayplan render control-plane policy.py --ignorable --out manifests
+  bayplan render sidecar policy.py --part values > values.yaml    for the Helm chart
+"""
+
+
+class _Shape(click.Choice[str]):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert("standalone" if value == "scheduler" else value, param, ctx)
+
+
+@click.command(epilog=_EPILOG, short_help="Print everything that a cluster needs, as YAML.")
+@click.argument("shape", type=_Shape(_SHAPES), metavar="SHAPE")
+@click.argument("policies", metavar="POLICY.py...", nargs=-1)
+@config_option
+@click.option(
+    "--kubernetes-version", default="1.36", show_default=True, metavar="1.X[.Y]", help="1.25 to 1.38."
+)
+@click.option("--namespace", "-n", default="kube-system", show_default=True, help="Where it goes.")
+@click.option("--name", default="bayplan", show_default=True, help="What objects are called.")
+@click.option("--image", metavar="IMAGE[:TAG]", help="The image of Bayplan.")
+@click.option("--replicas", type=click.IntRange(min=1), help="How many pods.  [2]")
+@click.option("--scheduler-name", metavar="NAME", help="schedulerName of the pods.  [bayplan-scheduler]")
+@click.option("--scheduler-image", metavar="IMAGE[:TAG]", help="kube-scheduler of the sidecar.")
+@click.option("--weight", type=click.IntRange(min=1), help="Of our scores.  [1]")
+@click.option(
+    "--managed-resource",
+    "managed",
+    multiple=True,
+    metavar="NAME",
+    help="Be asked only about pods with this extended resource; repeatable.",
+)
+@click.option("--ignorable", is_flag=True, default=None, help="Pods are scheduled without us, too.")
+@click.option("--cluster-ip", metavar="IP", help="Fixed address of the Service.")
+@click.option(
+    "--tls",
+    type=click.Choice(["certs", "cert-manager", "existing-secret", "none"]),
+    help="Where certificates come from.  [existing-secret]",
+)
+@click.option(
+    "--certs",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder of `bayplan certs create`, with --tls certs.",
+)
+@click.option(
+    "--values",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Everything else, as values of the Helm chart.",
+)
+@click.option(
+    "--part",
+    type=click.Choice(_PARTS),
+    default="manifests",
+    show_default=True,
+    help="What to print.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="Form of the manifests.",
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write a file each."
+)
+def command(shape: Any, policies: tuple[str, ...], config: Path | None, **options: Any) -> None:
+    """Print everything that a cluster needs to run these policies: workload, configuration, rights, network.
+
+    Nothing is changed anywhere: apply it with kubectl. Verbs and rights are those that the policies need.
+    """
+    from bayplan.cli.failing import explained
+    from bayplan.config.flags import Flags
+    from bayplan.install.plan import Wishes, plan
+    from bayplan.install.versions import parse_version
+
+    if options["tls"] == "certs" and not options["certs"]:
+        raise click.UsageError("--tls certs needs --certs DIR: `bayplan certs create --out DIR` makes it")
+    with explained():
+        release = plan(
+            policies,
+            Flags(config=config),
+            Wishes(
+                shape=shape,
+                version=parse_version(options["kubernetes_version"]),
+                namespace=options["namespace"],
+                name=options["name"],
+                values=options["values"],
+                over=_values(options),
+            ),
+        )
+        _show(release, options)
+
+
+def _values(options: dict[str, Any]) -> dict[str, Any]:
+    """The options as values of the chart."""
+    found: dict[str, Any] = {
+        "replicaCount": options["replicas"],
+        "image": _image(options["image"]),
+        "scheduler": {"name": options["scheduler_name"], "image": _image(options["scheduler_image"])},
+        "extender": {
+            "weight": options["weight"],
+            "ignorable": options["ignorable"],
+            "managedResources": [{"name": name} for name in options["managed"]] or None,
+        },
+        "service": {"clusterIP": options["cluster_ip"]},
+        "tls": {"mode": "existing-secret" if options["tls"] == "certs" else options["tls"]},
+    }
+    return _given(found)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """Without what nobody gave."""
+    kept = {key: _given(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: value for key, value in kept.items() if value is not None and value != {}}
+
+
+def _image(text: str | None) -> dict[str, str | None]:
+    if text is None:
+        return {}
+    # A colon before the last slash is that of a port.
+    repository, colon, tag = text.rpartition(":")
+    if not colon or "/" in tag:
+        return {"repository": text}
+    return {"repository": repository, "tag": tag}
+
+
+def _show(release: "Release", options: dict[str, Any]) -> None:
+    from bayplan.install import control_plane, output
+    from bayplan.install.documents import objects, scheduler_configuration
+    from bayplan.install.evaluate import to_yaml
+    from bayplan.install.plan import changed_values
+
+    attached = release.value("shape") in ("service", "control-plane")
+    if attached and release.value("tls.mode") == "none":
+        click.echo("warning: without TLS anybody who reaches the port can call it", err=True)
+    found = [*_secrets(release, options), *objects(release)]
+    part = options["part"]
+    if options["out"] is not None:
+        files = control_plane.host_files(release, scheduler_configuration(release)) if attached else {}
+        for path in output.write_each(found, options["out"], host_files=files):
+            click.echo(f"wrote {path}")
+    elif part == "manifests":
+        click.echo(
+            output.as_list(found) if options["output"] == "json" else output.as_stream(found), nl=False
+        )
+    elif part == "steps":
+        click.echo(control_plane.steps(release), nl=False)
+    else:
+        parts: dict[str, Any] = {
+            "scheduler-config": scheduler_configuration(release),
+            "kubeadm-patch": control_plane.kubeadm_patch(),
+            "kubeadm-config": control_plane.kubeadm_configuration(release.minor),
+            "values": changed_values(release.values),
+        }
+        click.echo(to_yaml(parts[part]), nl=False)
+
+
+def _secrets(release: "Release", options: dict[str, Any]) -> list[dict[str, Any]]:
+    if options["tls"] != "certs":
+        return []
+    from bayplan.cli.certs import certificate_tools
+    from bayplan.install.names import worked_out
+    from bayplan.install.secrets import tls_secret
+
+    tools = certificate_tools()
+    return [
+        tls_secret(worked_out(name, release), release.namespace, tools.secret_data(options["certs"], side))
+        for name, side in (("serverSecret", "server"), ("clientSecret", "client"))
+    ]

@@ -1,0 +1,142 @@
+"""One connection to the API server on which requests go out and answers come in, one after another.
+
+The socket is used as it is, without the layers that asyncio and an HTTP library put on top: for a bind those
+take longer than the rest of it together. It is opened in a thread, since a TLS handshake waits.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from dataclasses import dataclass
+
+from bayplan.client.answer import Answer, BadAnswer, Reader
+from bayplan.client.sockets import open_socket
+
+_READ_BYTES = 256 * 1024
+_AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Broken(OSError):
+    """The connection ended before the answer did."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to connect to."""
+
+    host: str
+    port: int
+    server_name: str
+    """The name that the certificate must have."""
+
+
+def open_line(place: Place, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> socket.socket:
+    """A connection, ready for requests. Blocks; `OSError` where there is none to be had."""
+    problem: OSError | None = None
+    for address in socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM):
+        plain = open_socket(address)
+        try:
+            plain.settimeout(timeout_seconds)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.connect(address[4])
+            opened = plain if tls is None else tls.wrap_socket(plain, server_hostname=place.server_name)
+            opened.setblocking(False)
+        except OSError as error:
+            plain.close()
+            problem = error
+        else:
+            return opened
+    raise problem or OSError(f"{place.host} has no address")
+
+
+class Line:
+    """An open connection. It is used for one request at a time, and never again after one that failed."""
+
+    def __init__(self, opened: socket.socket, *, tls: ssl.SSLContext | None) -> None:
+        """``tls`` is the context it was opened with: who must show something else opens another one."""
+        self.tls = tls
+        self.closed = False
+        self._socket = opened
+        self._loop = asyncio.get_running_loop()
+        self._unsent = memoryview(b"")
+        self._reader = Reader()
+        self._answer: asyncio.Future[Answer] | None = None
+        self._loop.add_reader(opened, self._readable)
+
+    async def ask(self, request: bytes, *, timeout_seconds: float) -> Answer:
+        """Send a request and wait for its answer: `Broken` or another `OSError`, `TimeoutError`."""
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        self._answer = answer
+        late = self._loop.call_later(timeout_seconds, self._fail, TimeoutError())
+        try:
+            self._unsent = memoryview(request)
+            self._writable()
+            return await answer
+        finally:
+            late.cancel()
+            if not answer.done() or answer.cancelled() or answer.exception() is not None:
+                self.close()
+            self._answer = None
+
+    def close(self) -> None:
+        """End it, whatever is under way."""
+        if self.closed:
+            return
+        self.closed = True
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def _writable(self) -> None:
+        """Send as much as there is room for; the rest when there is more."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except _AGAIN:
+            self._loop.add_writer(self._socket, self._writable)
+            return
+        except OSError as error:
+            self._fail(error)
+            return
+        self._loop.remove_writer(self._socket)
+
+    def _readable(self) -> None:
+        try:
+            while True:
+                data = self._socket.recv(_READ_BYTES)
+                if not self._take(data) or (len(data) < _READ_BYTES and not self._more()):
+                    return
+        except _AGAIN:
+            return
+        except (OSError, BadAnswer) as error:
+            self._fail(error)
+
+    def _more(self) -> bool:
+        """Whether TLS has something in hand that the socket does not tell of."""
+        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+
+    def _take(self, data: bytes) -> bool:
+        """Read on; False where there is nothing more to read for now."""
+        waiting = self._answer
+        if waiting is None or waiting.done():
+            # Closed while nobody asked anything, or something that nobody asked for: it is of no use.
+            self.close()
+            return False
+        if not data:
+            self._fail(Broken("the connection was closed before the answer was there"))
+            return False
+        answer = self._reader.feed(data)
+        if answer is None:
+            return True
+        self._reader = Reader()
+        waiting.set_result(answer)
+        if answer.last:
+            self.close()
+        return False
+
+    def _fail(self, error: Exception) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+        self.close()

@@ -1,0 +1,105 @@
+"""The lines to one API server: opened when needed, kept open, shared by whoever has something to send."""
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from bayplan.client.line import Line, Place, open_line
+
+AT_ONCE = 48
+_OPEN_SECONDS = 30.0
+
+
+class Lines:
+    """As many lines as are asked for at once, up to a limit; the last one that was used is used first."""
+
+    def __init__(self, server: str, *, server_name: str | None = None, limit: int = AT_ONCE) -> None:
+        """``server`` is the URL of the API server, ``server_name`` the name in its certificate."""
+        url = urlsplit(server)
+        host = url.hostname or ""
+        port = url.port or (443 if url.scheme == "https" else 80)
+        self._place = Place(host, port, server_name or host)
+        self.authority = url.netloc.rpartition("@")[2]
+        """What goes into the ``Host`` header."""
+        self.prefix = url.path
+        """What comes before every path."""
+        self._idle: list[Line] = []
+        self._free = limit
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    @asynccontextmanager
+    async def line(self, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> AsyncIterator[Line]:
+        """A line for one request: `OSError` or `TimeoutError` where none was to be had in time."""
+        async with asyncio.timeout(timeout_seconds):
+            await self._turn()
+        line: Line | None = None
+        try:
+            line = self._pick(tls) or await self._open(tls, timeout_seconds)
+            yield line
+        finally:
+            if line is not None and not line.closed and not self._closed:
+                self._idle.append(line)
+            elif line is not None:
+                line.close()
+            self._next()
+
+    def close(self) -> None:
+        """Close those that nobody uses; the others are closed after their use."""
+        self._closed = True
+        for line in self._idle:
+            line.close()
+        self._idle.clear()
+
+    async def _turn(self) -> None:
+        if self._free > 0:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # It was his turn in the very moment when he went.
+                self._next()
+            raise
+
+    def _next(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    def _pick(self, tls: ssl.SSLContext | None) -> Line | None:
+        """One that is open, and shows what is to be shown now."""
+        while self._idle:
+            line = self._idle.pop()
+            if not line.closed and line.tls is tls:
+                return line
+            line.close()
+        return None
+
+    async def _open(self, tls: ssl.SSLContext | None, timeout_seconds: float) -> Line:
+        seconds = min(timeout_seconds, _OPEN_SECONDS)
+        opening = asyncio.get_running_loop().run_in_executor(
+            None, lambda: open_line(self._place, tls, timeout_seconds=seconds)
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                return Line(await asyncio.shield(opening), tls=tls)
+        except (TimeoutError, asyncio.CancelledError):
+            # The thread goes on for a moment: what it brings is of no use any more.
+            opening.add_done_callback(_close_late)
+            raise
+
+
+def _close_late(opening: "asyncio.Future[socket.socket]") -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()

@@ -1,0 +1,61 @@
+"""The pods of one node that may be evicted: who of them breaks a budget, and who is let back first."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from bayplan.kube.pod import Pod
+from bayplan.kube.workloads import PodDisruptionBudget
+
+
+class Crowd:
+    """The pods that may be evicted from one node, and which of them are gone for now."""
+
+    def __init__(self, pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget], now: datetime) -> None:
+        self._pods = sorted(pods, key=lambda pod: (-pod.priority, started(pod, now)))
+        self._broken, others = _split(self._pods, budgets)
+        self.order = [*self._broken, *others]
+        """In which they are let back."""
+        self.gone = {pod.uid for pod in pods}
+        self.violations = 0
+        """How many stay away against a budget."""
+
+    def tried(self, turn: int, *, fits: bool) -> None:
+        """Let the one whose turn it is back, or count what its leaving breaks."""
+        if fits:
+            self.gone.discard(self.order[turn].uid)
+        elif turn < len(self._broken):
+            self.violations += 1
+
+    @property
+    def victims(self) -> tuple[Pod, ...]:
+        """Those who stay away, the most important first."""
+        return tuple(pod for pod in self._pods if pod.uid in self.gone)
+
+
+def started(pod: Pod, now: datetime) -> datetime:
+    """When the pod began to run; now, for one that has not."""
+    text = pod.start_time
+    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else now
+
+
+def _split(pods: list[Pod], budgets: Sequence[PodDisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
+    """The pods whose eviction breaks a budget, and the others; earlier pods use a budget up first."""
+    left = [budget.status.disruptions_allowed for budget in budgets]
+    broken: list[Pod] = []
+    others: list[Pod] = []
+    for pod in pods:
+        breaks = False
+        for number, budget in enumerate(budgets):
+            if _covers(budget, pod) and pod.name not in (budget.status.disrupted_pods or {}):
+                left[number] -= 1
+                breaks |= left[number] < 0
+        (broken if breaks else others).append(pod)
+    return broken, others
+
+
+def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    selector = budget.spec.selector
+    # To Kubernetes a budget with an empty selector is one for every pod; to its scheduler it is for none.
+    if selector is None or not (selector.match_labels or selector.match_expressions) or not pod.labels:
+        return False
+    return budget.namespace == pod.namespace and selector.matches(pod.labels)

@@ -1,0 +1,183 @@
+"""A gang judged as one unit: each member on a cluster in which those before it have their places.
+
+Nothing is kept of a try that leaves one of them out. The largest members come first: what is small finds room
+among what is large more easily than the other way round. A try never goes back to move a member that has its
+place.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.authoring.gang import Gang
+from bayplan.authoring.registry import Policy
+from bayplan.engine.choose import Choice, choose
+from bayplan.engine.commit import commit, commits
+from bayplan.engine.cycle import Question, filter_and_score
+from bayplan.engine.gang_domains import Domain, read_domains, worth_trying
+from bayplan.engine.gang_record import over_all
+from bayplan.engine.guard import Attempt
+from bayplan.engine.unschedulable import unschedulable
+from bayplan.kube.meta import NO_META
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+
+Rows = NDArray[np.intp]
+Look = Callable[[Snapshot, Pod], Snapshot]
+"""The cluster as one member is to see it: with the values from outside that are about it."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A member, and where it goes."""
+
+    pod: Pod
+    choice: Choice
+    node: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """What is to be written on it there."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """The member that found no place, after so many others had theirs."""
+
+    pod: Pod
+    choice: Choice
+    sentence: str
+    """Why, as kube-scheduler would say it of the nodes of the domain."""
+    error: str = ""
+    """Set where a policy failed: it is not for want of a node."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where every member of a gang goes, or which one has no place."""
+
+    seats: tuple[Seat, ...]
+    """Of all members, where they fit; else of those before the misfit, where most of them fit."""
+    domain: str = ""
+    """The rack or zone; ``""`` where it does not matter."""
+    misfit: Misfit | None = None
+    misfits: tuple[Misfit, ...] = ()
+    """Of every domain that was tried."""
+    domains: int = 0
+    """How many there are."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether every member has its place."""
+        return self.misfit is None
+
+
+def member_order(pod: Pod) -> tuple[object, ...]:
+    """The most important first, then the largest, then by name, in which 10 comes after 9."""
+    name = tuple((int(part) if part.isdigit() else -1, part) for part in re.split(r"([0-9]+)", pod.name))
+    return -pod.priority, -pod.cpu_milli, -pod.memory_bytes, name
+
+
+def plan_gang(
+    policies: Sequence[Policy],
+    gang: Gang,
+    pods: Sequence[Pod],
+    cluster: Snapshot,
+    *,
+    attempt: Attempt,
+    pinned: str = "",
+    pick: Callable[[Sequence[str]], str] = lambda names: names[0],
+    look: Look = lambda cluster, _: cluster,
+) -> Plan:
+    """Where all the pods go, in their order.
+
+    ``pinned`` is the domain in which others of the gang are already; ``pick`` takes one of the best nodes.
+    """
+    trying = _Trying(policies, cluster, attempt, pick, look)
+    label = gang.domain
+    if label is None:
+        return trying.fill(pods, None)
+    here = look(cluster, pods[0])
+    first = choose(policies, pods[0], here, now=attempt.now, attempt=attempt)
+    domains = read_domains(here, label, pods, first)
+    if pinned:
+        domains = [domain for domain in domains if domain.name == pinned]
+    if first.filtered.error or not domains:
+        missing = f"no node has the label {label.key}" + (f"={pinned}" if pinned else "")
+        return _nowhere(Misfit(pods[0], first, f"{missing}.", first.filtered.error))
+    best: Plan | None = None
+    misfits: tuple[Misfit, ...] = ()
+    for domain in worth_trying(domains, policies, len(pods)):
+        plan = trying.fill(pods, domain)
+        if plan.misfit is None:
+            return replace(plan, domains=len(domains))
+        misfits += (plan.misfit,)
+        if best is None or len(plan.seats) > len(best.seats):
+            best = plan
+        if plan.misfit.error:
+            break
+    assert best is not None, "there is a domain, and one at least is tried"
+    return replace(best, misfits=misfits, domains=len(domains))
+
+
+def _nowhere(misfit: Misfit) -> Plan:
+    return Plan((), misfit=misfit, misfits=(misfit,))
+
+
+class _Trying:
+    """Tries to seat a gang."""
+
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        cluster: Snapshot,
+        attempt: Attempt,
+        pick: Callable[[Sequence[str]], str],
+        look: Look,
+    ) -> None:
+        self._policies = policies
+        self._cluster = cluster
+        self._attempt = attempt
+        self._pick = pick
+        self._look = look
+        self._commits = commits(policies)
+
+    def fill(self, pods: Sequence[Pod], domain: Domain | None) -> Plan:
+        """Seat one after another, in a domain or anywhere, until one has no place."""
+        seen = self._cluster
+        seats: list[Seat] = []
+        name = domain.name if domain is not None else ""
+        for pod in pods:
+            found = self._seat(pod, self._look(seen, pod), domain)
+            if isinstance(found, Misfit):
+                return Plan(tuple(seats), name, found, (found,))
+            seats.append(found)
+            seen = seen.expecting({found.node: [_with(pod, found.annotations)]})
+        return Plan(tuple(seats), name)
+
+    def _seat(self, pod: Pod, here: Snapshot, domain: Domain | None) -> Seat | Misfit:
+        nodes = here.nodes if domain is None else here.nodes.take(domain.rows)
+        question = Question(pod, nodes, here, self._attempt.now)
+        narrow = Choice(*filter_and_score(self._policies, question, self._attempt))
+        wide = narrow if domain is None else replace(narrow, filtered=over_all(narrow.filtered, here, domain))
+        error = narrow.filtered.error or (narrow.scored.error if narrow.scored else "")
+        if error or not narrow.feasible:
+            return Misfit(pod, wide, unschedulable(narrow.filtered), error)
+        node = self._pick(narrow.best)
+        if not self._commits:
+            return Seat(pod, wide, node)
+        given = commit(self._policies, replace(question, nodes=here.nodes), node, self._attempt)
+        if given.refusal:
+            return Misfit(pod, wide, f"{given.refusal}.")
+        return Seat(pod, wide, node, given.annotations)
+
+
+def _with(pod: Pod, annotations: Mapping[str, str]) -> Pod:
+    """The pod with what it got, so that the next member sees it taken."""
+    if not annotations:
+        return pod
+    metadata = pod.metadata or NO_META
+    both = {**pod.annotations, **annotations}
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(metadata, annotations=both))

@@ -1,0 +1,45 @@
+"""What the journal keeps of a gang's members: a decision over all nodes, whichever of them were looked at."""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from bayplan.authoring.hooks import HookSpec
+from bayplan.authoring.registry import Hook
+from bayplan.authoring.verdict import Reason
+from bayplan.engine.decision import NOBODY, Decision, Outcome
+from bayplan.engine.gang_domains import Domain
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+
+NAME = "Gang"
+# Numbers and names are details: a text is a label of a metric.
+_ROOM = frozenset({"pods", "nodes"})
+OUTSIDE = Reason("node is not in the domain of the gang", detail="{domain}", helped_by=_ROOM)
+WAITS = Reason("pod waits for its gang", detail="{said}", helped_by=_ROOM, of_pod=True)
+
+_DOMAIN = Hook(NAME, "domain", HookSpec("filter", ("nodes",), "gang"), OUTSIDE.where)
+_TOGETHER = Hook(NAME, "together", HookSpec("filter", ("nodes",), "gang"), WAITS.where)
+
+
+def waits(pod: Pod, cluster: Snapshot, said: str) -> Decision:
+    """The decision about a member that is not judged, or whose place is of no use without the others."""
+    nodes = cluster.nodes
+    verdict = WAITS.where(np.ones(len(nodes), dtype=np.bool_), said=said)
+    refused_by = np.zeros(len(nodes), dtype=np.int16)
+    return Decision(pod, nodes, (Outcome(_TOGETHER, 0.0, verdict),), refused_by)
+
+
+def over_all(judged: Decision, cluster: Snapshot, domain: Domain) -> Decision:
+    """A decision over the nodes of a domain, as one over all nodes: the others are refused as outside."""
+    count, rows = len(cluster.nodes), domain.rows
+    outside = np.ones(count, dtype=np.bool_)
+    outside[rows] = False
+    refused_by = np.zeros(count, dtype=np.int16)
+    refused_by[rows] = np.where(judged.refused_by == NOBODY, NOBODY, judged.refused_by + 1)
+    outcomes = [Outcome(_DOMAIN, 0.0, OUTSIDE.where(outside, domain=f"the gang is in {domain.name}"))]
+    for outcome in judged.outcomes:
+        verdict = outcome.verdict.spread(rows, count) if outcome.verdict is not None else None
+        outcomes.append(msgspec.structs.replace(outcome, verdict=verdict))
+    return replace(judged, nodes=cluster.nodes, outcomes=tuple(outcomes), refused_by=refused_by)

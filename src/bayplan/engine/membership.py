@@ -1,0 +1,51 @@
+"""Which gang a pod belongs to: the first policy that names one, or else the pod's own labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bayplan.authoring import lift
+from bayplan.authoring.gang import Gang, gang_by_labels
+from bayplan.authoring.registry import Policy
+from bayplan.engine.cycle import interested
+from bayplan.engine.guard import Attempt, guarded
+from bayplan.kube.pod import Pod
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The gang of a pod, or why nobody can tell."""
+
+    gang: Gang | None = None
+    """``None`` for a pod that is placed for itself."""
+    problem: str = ""
+    """What is wrong with its labels: it cannot be placed before that is mended."""
+    error: str = ""
+    """How a hook failed: it may be asked again."""
+
+
+ALONE = Membership()
+
+
+def names_gangs(policies: Sequence[Policy]) -> bool:
+    """Whether one of the policies says which gang a pod belongs to."""
+    return any(policy.of_kind("gang") and not policy.shadow for policy in policies)
+
+
+def may_be_named(policies: Sequence[Policy], pod: Pod) -> bool:
+    """Whether one of the policies that are for the pod may say so."""
+    return any(policy.of_kind("gang") for policy in interested(policies, pod))
+
+
+def membership(policies: Sequence[Policy], pod: Pod, attempt: Attempt) -> Membership:
+    """The gang of the pod. Calls hooks, so it is for a policy thread."""
+    for policy in interested(policies, pod):
+        for hook in policy.of_kind("gang"):
+            named, failure, _ = guarded(hook, attempt, lambda h=hook: lift.gang(h, {"pod": pod}))  # type: ignore[misc]
+            if failure is not None and policy.failure_policy == "Fail":
+                return Membership(error=f"policy {policy.name!r} failed: {failure.text}")
+            if named is not None:
+                return Membership(named)
+    try:
+        return Membership(gang_by_labels(pod))
+    except ValueError as error:
+        return Membership(problem=str(error))

@@ -1,0 +1,133 @@
+"""The usual case of a pod like the one before: a few nodes have changed, and all they say is other numbers.
+
+Everything else is taken over as it is, hook by hook untouched. Where that is not the whole truth nothing is
+said, and the pod is judged the long way.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.authoring import lift
+from bayplan.authoring.registry import Hook
+from bayplan.engine.again import patched, rescored
+from bayplan.engine.combine import combine
+from bayplan.engine.decision import NOBODY, Decision, Outcome
+from bayplan.engine.guard import CURRENT_POD, Attempt, Failure, guarded
+from bayplan.engine.memory import Recalled
+from bayplan.snapshot.marks import Rows
+from bayplan.snapshot.table import NodeTable
+
+T = TypeVar("T")
+
+
+def quickly(recalled: Recalled, attempt: Attempt, now: datetime) -> tuple[Decision, Decision] | None:
+    """Both decisions; ``None`` where the pod has to be judged the long way."""
+    if recalled.cluster.expected or not recalled.said.plan.holds(recalled.pod, recalled.cluster):
+        return None
+    quick = _Quick(recalled, attempt, now)
+    token = CURRENT_POD.set(recalled.pod.key)
+    try:
+        return quick.decisions()
+    finally:
+        CURRENT_POD.reset(token)
+
+
+class _Quick:
+    def __init__(self, recalled: Recalled, attempt: Attempt, now: datetime) -> None:
+        self._pod, self._cluster = recalled.pod, recalled.cluster
+        self._said = recalled.said
+        self._changed = recalled.changed
+        self._attempt = attempt
+        self._now = now
+        self._started = time.perf_counter()
+
+    def decisions(self) -> tuple[Decision, Decision] | None:
+        said, nodes, rows = self._said, self._cluster.nodes, self._changed
+        if rows.size and not self._all_pass(nodes.take(rows)):
+            return None
+        left = np.flatnonzero(said.passed)
+        table = nodes
+        if left.size < len(nodes):
+            # Those that were refused are so still: they were not among the changed.
+            table, rows = nodes.take(left), left.searchsorted(rows)
+        scored = self._scored(table, rows)
+        if scored is None:
+            return None
+        outcomes, total = scored
+        return self._decision(nodes, said.filtered, said.refused_by, None), self._decision(
+            table, outcomes, np.full(len(table), NOBODY, dtype=np.int16), total
+        )
+
+    def _all_pass(self, changed: NodeTable) -> bool:
+        """Whether none of the nodes that changed is refused, or was."""
+        if (self._said.refused_by[self._changed] != NOBODY).any():
+            return False
+        for hook in self._said.plan.filters:
+            verdict, failure = self._ask(hook, changed, lift.verdict)
+            if failure or verdict is None or verdict.codes.any():
+                return False
+        return True
+
+    def _scored(self, table: NodeTable, rows: Rows) -> tuple[tuple[Outcome, ...], NDArray[np.float64]] | None:
+        said = self._said
+        assert said.scored is not None, "a simple case has scores"
+        assert said.total is not None, "a simple case has scores"
+        if not rows.size:
+            return said.scored, said.total
+        changed = table.take(rows)
+        outcomes = []
+        for outcome in said.scored:
+            if outcome.hook.spec.reads != "pods":
+                outcomes.append(outcome)
+                continue
+            fresh, failure = self._ask(outcome.hook, changed, lift.scores)
+            if failure or (fresh is None) != (outcome.score is None):
+                return None
+            if fresh is None or outcome.score is None:
+                outcomes.append(outcome)
+            elif fresh.detail or outcome.score.detail or math.isnan(fresh.scores.sum()):
+                return None
+            else:
+                outcomes.append(rescored(outcome, rows, fresh))
+        heard = [outcome for outcome in outcomes if outcome.normalised is not None and not outcome.shadow]
+        part = combine(
+            [outcome.normalised[rows] for outcome in heard if outcome.normalised is not None],
+            [outcome.weight for outcome in heard],
+            len(rows),
+        )
+        return tuple(outcomes), patched(said.total, rows, part)
+
+    def _ask(
+        self, hook: Hook, nodes: NodeTable, read: Callable[[Hook, dict[str, Any]], T]
+    ) -> tuple[T | None, Failure | None]:
+        available = {
+            "pod": self._pod,
+            "nodes": nodes,
+            "cluster": self._cluster,
+            "now": self._now,
+            "prepared": None,
+        }
+        said, failure, _ = guarded(hook, self._attempt, lambda: read(hook, available))
+        return said, failure
+
+    def _decision(
+        self,
+        nodes: NodeTable,
+        outcomes: tuple[Outcome, ...],
+        refused_by: NDArray[np.int16],
+        total: NDArray[np.float64] | None,
+    ) -> Decision:
+        return Decision(
+            pod=self._pod,
+            nodes=nodes,
+            outcomes=outcomes,
+            refused_by=refused_by,
+            total=total,
+            seconds=time.perf_counter() - self._started,
+        )

@@ -1,0 +1,71 @@
+"""A cluster that notes whether somebody looked at what pods are where, all over it.
+
+Nodes themselves, their labels and sizes, are the same whoever leaves: who reads those has seen nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.columns import FLAGS, LABELS, PodColumn, split_resource
+from bayplan.snapshot.row import Node
+from bayplan.snapshot.table import NodeTable
+from bayplan.snapshot.units import Units
+
+_SAME_WHOEVER_LEAVES = frozenset(
+    {"nodes", "objects", "rows", "find", "pods_known", "unsettled", "expected", "looked"}
+)
+_SAME_OF_NODES = frozenset({"names", "kinds", "ours", "resources", "column_names", "pods_known"})
+_OF_NODES_ALONE = ("allocatable", "capacity")
+
+
+class Watched(Snapshot):
+    """The same cluster, watched."""
+
+    looked = False
+    """Whether somebody saw pods of other nodes than those that he was asked about."""
+
+    def __init__(self, cluster: Snapshot) -> None:
+        self.__dict__.update(cluster.__dict__, rows=cluster.rows, nodes=_Nodes(cluster.nodes, self._note))
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in _SAME_WHOEVER_LEAVES and not name.startswith("_"):
+            self._note()
+        return found
+
+    def _note(self) -> None:
+        self.__dict__["looked"] = True
+
+
+class _Nodes(NodeTable):
+    """Its nodes, watched."""
+
+    __slots__ = ("_note",)
+
+    def __init__(self, nodes: NodeTable, note: Callable[[], None]) -> None:
+        for name in NodeTable.__slots__:
+            setattr(self, name, getattr(nodes, name))
+        self._note = note
+
+    def __getattribute__(self, name: str) -> Any:
+        if name not in _SAME_OF_NODES and not name.startswith("_"):
+            super().__getattribute__("_note")()
+        return super().__getattribute__(name)
+
+    def __getitem__(self, column: Any) -> Any:
+        if _of_pods(column):
+            self._note()
+        return super().__getitem__(column)
+
+    def __iter__(self) -> Iterator[Node]:
+        self._note()
+        return super().__iter__()
+
+
+def _of_pods(column: Any) -> bool:
+    if not isinstance(column, str):
+        return isinstance(column, PodColumn | Units)
+    resource = split_resource(column)
+    of_node = column in FLAGS or column in LABELS or (resource and resource[1] in _OF_NODES_ALONE)
+    return not of_node

@@ -1,0 +1,203 @@
+"""A folder of certificates: made, looked at, renewed; each file is replaced in one step or not at all.
+
+``ca.crt`` is what both sides trust: one certificate, or two while a new CA takes over, and the first is that
+of ``ca.key``, which signs. The pairs are ``server.crt`` and ``.key``, ``client.crt`` and ``.key``.
+
+kube-scheduler reads its CA file once, at its start. So a new CA is trusted first (`rotate_authority`), signs
+then (`reissue`), and the old one is forgotten at last (`forget_old_authority`): nobody is turned away.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bayplan.install.certificates import Facts, Pair, Purpose, issue, make_authority, read
+from bayplan.install.errors import InstallError
+
+AUTHORITY_NAME = "bayplan-ca"
+CLIENT_NAME = "kube-scheduler"
+_PUBLIC, _PRIVATE = 0o644, 0o600
+_PURPOSES: tuple[Purpose, ...] = ("server", "client")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One certificate of the folder."""
+
+    file: str
+    facts: Facts
+    note: str = ""
+
+
+def create(
+    directory: Path,
+    *,
+    dns: Sequence[str],
+    ips: Sequence[str],
+    client: str = CLIENT_NAME,
+    days: int,
+    ca_days: int,
+    force: bool = False,
+) -> list[Path]:
+    """Make a CA and both pairs; files that are there already stay, unless ``force`` is given."""
+    if not dns and not ips:
+        raise InstallError("the server has no name: give --dns or --ip, as kube-scheduler calls it")
+    authority = make_authority(AUTHORITY_NAME, days=ca_days)
+    server = issue(authority, (*dns, *ips)[0], purpose="server", days=days, dns=dns, ips=ips)
+    caller = issue(authority, client, purpose="client", days=days)
+    files = {
+        **_pair("ca", authority),
+        **_pair("server", server),
+        **_pair("client", caller),
+    }
+    there = [name for name in files if (directory / name).exists()]
+    if there and not force:
+        raise InstallError(
+            f"{directory / there[0]} is there already: `bayplan certs renew {directory}` renews it;"
+            " --force makes everything anew, and whoever trusts the old CA trusts it no more"
+        )
+    return _write(directory, files)
+
+
+def renew(directory: Path, *, before_days: float, now: datetime | None = None) -> list[Path]:
+    """Issue anew what ends within so many days, with the names it has, by the same CA."""
+    now = now or datetime.now(UTC)
+    trusted, authority = _authority(directory)
+    if trusted[0].days_left(now) <= before_days:
+        raise InstallError(
+            f"the CA in {directory} ends on {trusted[0].ends:%Y-%m-%d}: a new one takes over in three steps,"
+            f" `bayplan certs renew {directory}` with --rotate-ca, --reissue and --forget-old-ca"
+        )
+    soon = [purpose for purpose in _PURPOSES if _leaf(directory, purpose).days_left(now) <= before_days]
+    return _write(directory, _issued(directory, authority, soon, now=now))
+
+
+def rotate_authority(directory: Path, *, now: datetime | None = None) -> list[Path]:
+    """Make the next CA, and have both trusted; certificates stay as they are until `reissue`."""
+    trusted, authority = _authority(directory)
+    if (directory / "next.key").exists():
+        raise InstallError(
+            f"{directory} has a next CA already: go on with --reissue, once both sides have read ca.crt"
+        )
+    following = make_authority(AUTHORITY_NAME, days=trusted[0].days, now=now)
+    both = authority.certificate + following.certificate
+    return _write(directory, {**_pair("next", following), "ca.crt": both})
+
+
+def reissue(directory: Path, *, now: datetime | None = None) -> list[Path]:
+    """Issue both certificates anew, by the next CA where there is one; the old one is trusted yet."""
+    _, authority = _authority(directory)
+    files: dict[str, bytes] = {}
+    moving = (directory / "next.key").exists()
+    if moving:
+        authority = Pair(_content(directory / "next.crt"), _content(directory / "next.key"))
+        files = {"ca.key": authority.key, "ca.crt": authority.certificate + _first(directory / "ca.crt")}
+    written = _write(directory, {**files, **_issued(directory, authority, _PURPOSES, now=now)})
+    if moving:
+        for name in ("next.key", "next.crt"):
+            (directory / name).unlink()
+    return written
+
+
+def forget_old_authority(directory: Path) -> list[Path]:
+    """Trust the newest CA alone: the end of a rotation."""
+    trusted, _ = _authority(directory)
+    if (directory / "next.key").exists():
+        raise InstallError(
+            f"the certificates in {directory} are of the old CA yet: --reissue comes before --forget-old-ca"
+        )
+    if len(trusted) == 1:
+        return []
+    return _write(directory, {"ca.crt": _first(directory / "ca.crt")})
+
+
+def show(directory: Path) -> list[Found]:
+    """Every certificate of the folder."""
+    found = []
+    for file in ("ca.crt", "server.crt", "client.crt"):
+        for number, facts in enumerate(read(_content(directory / file), source=str(directory / file))):
+            note = "trusted, does not sign" if file == "ca.crt" and number else ""
+            found.append(Found(file, facts, note))
+    return found
+
+
+def secret_data(directory: Path, purpose: Purpose) -> Mapping[str, bytes]:
+    """The files of one side as a Secret holds them."""
+    return {
+        "tls.crt": _content(directory / f"{purpose}.crt"),
+        "tls.key": _content(directory / f"{purpose}.key"),
+        "ca.crt": _content(directory / "ca.crt"),
+    }
+
+
+def _leaf(directory: Path, purpose: Purpose) -> Facts:
+    path = directory / f"{purpose}.crt"
+    return read(_content(path), source=str(path))[0]
+
+
+def _issued(
+    directory: Path, authority: Pair, purposes: Sequence[Purpose], *, now: datetime | None
+) -> dict[str, bytes]:
+    """New pairs with the names and the lifetime of those that are there, but not outliving the CA."""
+    now = now or datetime.now(UTC)
+    ends = read(authority.certificate, source="ca.crt")[0].days_left(now)
+    files: dict[str, bytes] = {}
+    for purpose in purposes:
+        known = _leaf(directory, purpose)
+        days = min(known.days, int(ends))
+        pair = issue(authority, known.name, purpose=purpose, days=days, dns=known.dns, ips=known.ips, now=now)
+        files |= _pair(purpose, pair)
+    return files
+
+
+def _authority(directory: Path) -> tuple[list[Facts], Pair]:
+    pem = _content(directory / "ca.crt")
+    return read(pem, source=str(directory / "ca.crt")), Pair(pem, _content(directory / "ca.key"))
+
+
+def _first(path: Path) -> bytes:
+    """The first certificate of a file."""
+    end = b"-----END CERTIFICATE-----\n"
+    return _content(path).partition(end)[0] + end
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InstallError(
+            f"{path}: {error.strerror or error}; `bayplan certs create --out {path.parent}` makes it"
+        ) from error
+
+
+def _pair(stem: str, pair: Pair) -> dict[str, bytes]:
+    return {f"{stem}.key": pair.key, f"{stem}.crt": pair.certificate}
+
+
+def _write(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Write all beside their places first: what cannot be written leaves everything as it was."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.ExitStack() as cleaning:
+            ready = [(_beside(directory, name, files[name], cleaning), directory / name) for name in files]
+            for temporary, path in ready:
+                temporary.replace(path)
+            cleaning.pop_all()
+    except OSError as error:
+        raise InstallError(f"{directory}: {error.strerror or error}") from error
+    return [path for _, path in ready]
+
+
+def _beside(directory: Path, name: str, content: bytes, cleaning: contextlib.ExitStack) -> Path:
+    handle, text = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+    temporary = Path(text)
+    cleaning.callback(temporary.unlink, missing_ok=True)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), _PRIVATE if name.endswith(".key") else _PUBLIC)
+        os.fsync(file.fileno())
+    return temporary

@@ -1,0 +1,101 @@
+"""What is done by hand on the hosts of a control plane: files, the patch for kubeadm, and the steps.
+
+We print it and change nothing: a wrong edit there stops a cluster.
+"""
+
+from typing import Any
+
+from bayplan.install.evaluate import to_yaml
+from bayplan.install.extender_entry import CLIENT_FILES, HOST_CONFIG
+from bayplan.install.names import Release, worked_out
+from bayplan.install.versions import KUBEADM_V1BETA4
+
+PATCH_FILE = "kube-scheduler+json.yaml"
+"""The name tells kubeadm what to patch, and in which language."""
+_VOLUME = "bayplan"
+
+
+def kubeadm_patch() -> list[dict[str, Any]]:
+    """The JSON patch for the static pod of kube-scheduler: ``kubeadm init|join|upgrade --patches DIR``."""
+    return [
+        {"op": "add", "path": "/spec/containers/0/command/-", "value": f"--config={HOST_CONFIG}"},
+        {
+            "op": "add",
+            "path": "/spec/containers/0/volumeMounts/-",
+            "value": {"name": _VOLUME, "mountPath": CLIENT_FILES, "readOnly": True},
+        },
+        {
+            "op": "add",
+            "path": "/spec/volumes/-",
+            "value": {"name": _VOLUME, "hostPath": {"path": CLIENT_FILES, "type": "Directory"}},
+        },
+    ]
+
+
+def kubeadm_configuration(minor: int) -> dict[str, Any]:
+    """The same as a part of kubeadm's ClusterConfiguration, in the form that this version reads."""
+    version, arguments = "v1beta3", {"config": HOST_CONFIG}
+    extra: Any = arguments
+    if minor >= KUBEADM_V1BETA4:
+        version, extra = "v1beta4", [{"name": name, "value": value} for name, value in arguments.items()]
+    volume = {"name": _VOLUME, "hostPath": CLIENT_FILES, "mountPath": CLIENT_FILES, "readOnly": True}
+    return {
+        "apiVersion": f"kubeadm.k8s.io/{version}",
+        "kind": "ClusterConfiguration",
+        "scheduler": {"extraArgs": extra, "extraVolumes": [{**volume, "pathType": "Directory"}]},
+    }
+
+
+def steps(release: Release) -> str:
+    """What is left to do after the objects are applied, as a text for people."""
+    shape = release.value("shape")
+    if shape not in ("service", "control-plane"):
+        name = release.value("scheduler.name")
+        return (
+            "1. Apply the objects:  kubectl apply --server-side -f FILE\n"
+            f"2. Pods with spec.schedulerName: {name} are placed by it. Nothing else is to be done.\n"
+        )
+    lines = [*_certificates(release), "Apply the objects:  kubectl apply --server-side -f FILE"]
+    lines += [
+        f"Wait until it is ready:  kubectl -n {release.namespace} rollout status"
+        f" {'daemonset' if shape == 'control-plane' else 'deployment'}/{worked_out('fullname', release)}",
+        f"On each host of the control plane make {CLIENT_FILES} with"
+        + (" ca.crt, tls.crt and tls.key of the client, and" if release.value("tls.mode") != "none" else "")
+        + " kube-scheduler.yaml (--part scheduler-config). Files are readable by root alone.",
+    ]
+    if shape == "service" and not release.value("service.clusterIP"):
+        lines.append(
+            "kube-scheduler is on the host's network and may not know names of Services: give --cluster-ip"
+            " ADDRESS, and put the address into the certificate."
+        )
+    lines += [
+        "Tell kube-scheduler of the file, one host after the other: with kubeadm, put the patch"
+        f" (--part kubeadm-patch) into a folder as {PATCH_FILE} and run"
+        " `kubeadm upgrade node --patches FOLDER` (`kubeadm upgrade apply` on the first); elsewhere add"
+        f" --config={HOST_CONFIG} to its arguments.",
+        "If kube-scheduler does not come up, take the argument away again: it then schedules as before.",
+    ]
+    return "".join(f"{number}. {line}\n" for number, line in enumerate(lines, 1))
+
+
+def _certificates(release: Release) -> list[str]:
+    server, client = (worked_out(name, release) for name in ("serverSecret", "clientSecret"))
+    mode = release.value("tls.mode")
+    if mode == "none":
+        return ["There is no TLS: anybody who reaches the port can call it. Do not leave it so."]
+    if mode == "cert-manager":
+        return [f"cert-manager writes the Secrets {server} and {client}; the second is for kube-scheduler."]
+    return [
+        f"Make certificates (`bayplan certs create`), and the Secrets {server} and {client} of them"
+        " (`bayplan certs show DIR -o yaml`)."
+    ]
+
+
+def host_files(release: Release, scheduler_config: dict[str, Any]) -> dict[str, str]:
+    """The files for the hosts, by name."""
+    return {
+        "kube-scheduler.yaml": to_yaml(scheduler_config),
+        PATCH_FILE: to_yaml(kubeadm_patch()),
+        "kubeadm-configuration.yaml": to_yaml(kubeadm_configuration(release.minor)),
+        "STEPS.txt": steps(release),
+    }

@@ -1,0 +1,120 @@
+"""Names that are worked out: of objects, images and accounts. The chart's ``_helpers.tpl`` says the same.
+
+The comparison of ``bayplan render`` with ``helm template`` holds both against each other.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan import __version__
+
+CHART = "bayplan"
+_LONGEST = 63
+
+
+@dataclass(frozen=True)
+class Release:
+    """One installation: its values as the chart has them, and where it goes."""
+
+    values: Mapping[str, Any]
+    namespace: str
+    minor: int
+    """Kubernetes 1.MINOR."""
+    patch: int = 0
+    name: str = CHART
+    service: str = "bayplan-render"
+    """Who keeps it: the label app.kubernetes.io/managed-by."""
+
+    def value(self, path: str) -> Any:
+        """The value at a path."""
+        found: Any = self.values
+        for step in path.split("."):
+            found = found[step]
+        return found
+
+    def configured(self, path: str) -> Any:
+        """What the user's BayplanConfiguration says at a path; ``None`` for nothing."""
+        found: Any = self.values["config"]
+        for step in path.split("."):
+            found = found.get(step) if isinstance(found, Mapping) else None
+        return found
+
+
+def worked_out(name: str, release: Release) -> str:
+    """The text behind a name."""
+    return _NAMES[name](release)
+
+
+def _cut(text: str) -> str:
+    return text[:_LONGEST].rstrip("-")
+
+
+def _name(release: Release) -> str:
+    return _cut(release.value("nameOverride") or CHART)
+
+
+def _fullname(release: Release) -> str:
+    if override := release.value("fullnameOverride"):
+        return _cut(override)
+    name = release.value("nameOverride") or CHART
+    return _cut(release.name if name in release.name else f"{release.name}-{name}")
+
+
+def _service_account(release: Release) -> str:
+    own = _fullname(release) if release.value("serviceAccount.create") else "default"
+    return release.value("serviceAccount.name") or own
+
+
+def _image(release: Release) -> str:
+    return f"{release.value('image.repository')}:{release.value('image.tag') or __version__}"
+
+
+def _scheduler_image(release: Release) -> str:
+    tag = release.value("scheduler.image.tag") or f"v1.{release.minor}.{release.patch}"
+    return f"{release.value('scheduler.image.repository')}:{tag}"
+
+
+def _server_secret(release: Release) -> str:
+    return release.value("tls.secretName") or f"{_fullname(release)}-tls"
+
+
+def _client_secret(release: Release) -> str:
+    return release.value("tls.clientSecretName") or f"{_fullname(release)}-client-tls"
+
+
+def _url(release: Release) -> str:
+    """Where kube-scheduler calls: beside us on loopback, or behind the Service."""
+    port = release.value("service.port")
+    scheme = "http" if release.value("tls.mode") == "none" else "https"
+    shape = release.value("shape")
+    if shape == "sidecar":
+        return f"http://127.0.0.1:{EXTENDER_PORT}"
+    if shape == "control-plane":
+        return f"{scheme}://127.0.0.1:{EXTENDER_PORT}"
+    host = release.value("service.clusterIP") or f"{_fullname(release)}.{release.namespace}.svc"
+    return f"{scheme}://{host}:{port}"
+
+
+EXTENDER_PORT = 8888
+OPS_PORT = 8889
+SCHEDULER_OPS_PORT = 8891
+KUBE_SCHEDULER_PORT = 10259
+
+_NAMES: dict[str, Callable[[Release], str]] = {
+    "name": _name,
+    "fullname": _fullname,
+    "serviceAccountName": _service_account,
+    "image": _image,
+    "schedulerImage": _scheduler_image,
+    "serverSecret": _server_secret,
+    "clientSecret": _client_secret,
+    "url": _url,
+    "version": lambda release: release.value("image.tag") or __version__,
+    "kubernetesVersion": lambda release: f"1.{release.minor}",
+    "namespace": lambda release: release.namespace,
+    "clusterName": lambda release: f"{release.namespace}-{_fullname(release)}",
+    "instance": lambda release: release.name,
+    "managedBy": lambda release: release.service,
+    "chart": lambda _: f"{CHART}-{__version__}",
+}

@@ -1,0 +1,87 @@
+"""The user's configuration and the files of its policies, as a ConfigMap can hold them."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bayplan.config.candidate import candidate_path, candidate_source
+from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.config.watching import WatchedFiles
+from bayplan.install.configuration import CONFIG_FILE
+from bayplan.install.errors import InstallError
+from bayplan.kube.yaml import read_documents
+
+# The API server takes a mebibyte, with the names and everything else.
+_LARGEST_BYTES = 1_000_000
+_WRITABLE = "/tmp/"  # noqa: S108 - of the container
+
+
+def pack(files: Sequence[str], flags: Flags, loaded: Loaded) -> tuple[dict[str, Any], dict[str, str]]:
+    """The configuration as data, and the texts of the files beside it."""
+    config = _data(flags.config) if flags.config else _named(files)
+    _refuse_read_only(loaded)
+    base = flags.config.parent if flags.config else None
+    named = [*WatchedFiles(files, flags, loaded).paths, *_candidate(loaded), *_profiles(loaded)]
+    beside = [path for path in dict.fromkeys(named) if path != flags.config]
+    return config, _texts(beside, base)
+
+
+def _data(path: Path) -> dict[str, Any]:
+    document = next(iter(read_documents(path.read_bytes(), source=str(path))))
+    # Said in so many words, since the chart has policies of its own for those who say nothing.
+    return {"policies": [], **document.data}
+
+
+def _named(files: Sequence[str]) -> dict[str, Any]:
+    """The configuration that a command line with policy files stands for."""
+    uses = [Path(use).name if use.partition(":")[0].endswith(".py") else use for use in files]
+    return {
+        "apiVersion": "bayplan.dev/v1",
+        "kind": "BayplanConfiguration",
+        "policies": [{"use": use} for use in uses],
+    }
+
+
+def _candidate(loaded: Loaded) -> Iterable[Path]:
+    path = candidate_path(loaded)
+    if path is None:
+        return []
+    files, flags = candidate_source(path)
+    return [path, *WatchedFiles(files, flags, load_all(files, flags)).paths]
+
+
+def _profiles(loaded: Loaded) -> Iterable[Path]:
+    names = [profile.kube_scheduler_config for profile in loaded.config.scheduler.profiles]
+    return [loaded.base / name for name in names if name]
+
+
+def _texts(paths: Sequence[Path], base: Path | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in paths:
+        if path.name in found or path.name == CONFIG_FILE:
+            raise InstallError(f"{path}: two files are called {path.name}: a ConfigMap has no folders")
+        if base is not None and path.parent.resolve() != base.resolve():
+            raise InstallError(
+                f"{path}: a ConfigMap has no folders: put it beside the configuration, in {base.resolve()}"
+            )
+        try:
+            found[path.name] = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InstallError(f"{path}: {error}") from error
+    size = sum(len(text.encode()) for text in found.values())
+    if size > _LARGEST_BYTES:
+        raise InstallError(
+            f"the files of the policies are {size} bytes: a ConfigMap holds {_LARGEST_BYTES}; build an image"
+            " with the policies as an installed package, and name them as module:Class"
+        )
+    return found
+
+
+def _refuse_read_only(loaded: Loaded) -> None:
+    journal, record = loaded.config.journal.file, loaded.config.record.file
+    for key, path in (("journal.file.path", journal.path if journal else ""), ("record.file", record)):
+        if path and not path.startswith(_WRITABLE):
+            raise InstallError(
+                f"{key}: {path}: the container's root is read-only: write below {_WRITABLE}, or mount a"
+                " volume with extraVolumes and extraVolumeMounts of the chart"
+            )

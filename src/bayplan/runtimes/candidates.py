@@ -1,0 +1,117 @@
+"""Another candidate without a restart: its own files are watched, and the live ones say which those are.
+
+A candidate that cannot be used is refused alone: the old one goes on, and the live configuration can be
+changed all the same.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from bayplan.config.candidate import COUNTED, Candidate, candidate_path, candidate_source, load_candidate
+from bayplan.config.flags import Loaded
+from bayplan.ops.metrics import Metrics
+from bayplan.runtimes.reload import Reloader
+from bayplan.runtimes.shadow import Shadow, ShadowOptions, shadow_options
+
+log = logging.getLogger(__name__)
+
+
+class Host(Protocol):
+    """A server that a candidate judges beside."""
+
+    shadow: Shadow
+    metrics: Metrics
+
+    def adopt_candidate(self, options: ShadowOptions | None) -> None:
+        """Have this candidate judge too from now on; ``None`` for no candidate."""
+        ...
+
+
+def _plain_options(live: Loaded, candidate: Candidate) -> ShadowOptions:
+    return shadow_options(live.config.shadow, candidate)
+
+
+class CandidateReloader:
+    """Keeps a server's candidate as its files, and the live configuration, say."""
+
+    def __init__(
+        self,
+        live: Loaded,
+        options: ShadowOptions | None,
+        server: Host,
+        *,
+        load: Callable[..., Candidate] = load_candidate,
+        options_for: Callable[[Loaded, Candidate], ShadowOptions] = _plain_options,
+        counted: frozenset[str] = COUNTED,
+    ) -> None:
+        """``load`` reads it as `load_candidate` does; ``options_for`` says how it judges."""
+        self._live = live
+        self._server = server
+        self._load_candidate = load
+        self._options_for = options_for
+        self._counted = counted
+        self._candidate = options.candidate if options is not None else None
+        self._path = candidate_path(live)
+        self._reloader: Reloader | None = None
+        self._task: asyncio.Task[None] | None = None
+        server.shadow.problem = lambda: self._reloader.problem if self._reloader is not None else ""
+
+    def start(self) -> None:
+        """Begin to watch the candidate's files, where there is one."""
+        if self._path is not None:
+            self._watch(self._path)
+
+    def stop(self) -> None:
+        """Watch nothing any more."""
+        if self._task is not None:
+            self._task.cancel()
+        self._reloader = self._task = None
+
+    def ask(self) -> None:
+        """Load it again now, as SIGHUP does."""
+        if self._reloader is not None:
+            self._reloader.ask()
+
+    def follow(self, live: Loaded) -> None:
+        """Do as a changed live configuration says: another candidate, none, or more of the same."""
+        before, self._live = self._live.config.shadow, live
+        path = candidate_path(live)
+        if path != self._path:
+            self.stop()
+            self._path = path
+            self._server.metrics.shadow.reload_ok.set(1)
+            if path is not None:
+                self._watch(path)
+                self.ask()
+            else:
+                self._candidate = None
+                self._server.adopt_candidate(None)
+                log.info("shadow: no candidate any more")
+        elif self._candidate is not None and live.config.shadow != before:
+            self._server.adopt_candidate(self._options_for(live, self._candidate))
+
+    def _watch(self, path: Path) -> None:
+        files, flags = candidate_source(path)
+        known = self._candidate.loaded if self._candidate is not None else replace(self._live, policies=[])
+        self._reloader = Reloader(
+            files,
+            flags,
+            known,
+            adopt=lambda loaded: self._adopt(Candidate(path.name, loaded, counted=self._counted)),
+            on_result=self._server.metrics.shadow.reloaded,
+            load=lambda: self._load_candidate(path, self._live, strict=True).loaded,
+            what=f"candidate {path.name}",
+        )
+        self._task = asyncio.create_task(self._reloader.run())
+
+    def _adopt(self, candidate: Candidate) -> None:
+        self._server.adopt_candidate(self._options_for(self._live, candidate))
+        self._candidate = candidate
+        names = ", ".join(policy.name for policy in candidate.loaded.policies)
+        log.info("shadow: %s was loaded; its policies: %s", candidate.file, names)
+        if candidate.ignored:
+            log.info("%s", candidate.ignored)

@@ -1,0 +1,30 @@
+"""Binds pods, and tells policies of it: also of what kube-scheduler chose, since the bind is ours."""
+
+from collections.abc import Callable, Sequence
+
+from bayplan.authoring.registry import Policy
+from bayplan.runtimes.bound import TellBound
+from bayplan.state.live import LiveCluster
+
+
+class Binding:
+    """The ledger of a live cluster, with somebody who listens."""
+
+    def __init__(
+        self, live: LiveCluster, telling: TellBound, *, policies: Callable[[], Sequence[Policy]]
+    ) -> None:
+        self._live = live
+        self._telling = telling
+        self._policies = policies
+
+    async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind the pod to the node; whatever the ledger raises, it raises."""
+        key, cache = f"{namespace}/{name}", self._live.view.cache
+        before = cache.pod(key)
+        await self._live.ledger.bind(namespace=namespace, name=name, uid=uid, node=node)
+        if before is not None and before.uid == uid and before.node_name:
+            # kube-scheduler asks again where an answer was lost: nobody is told twice.
+            return
+        pod = cache.pod(key)
+        if pod is not None and pod.uid == uid and pod.node_name == node:
+            self._telling.tell(self._policies(), pod, node)

@@ -1,0 +1,197 @@
+"""Another configuration without a restart: validated and dry-run first, then whole or not at all."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from bayplan.authoring.editions import anew
+from bayplan.authoring.hooks import PolicyError
+from bayplan.config.check import dry_run
+from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.config.load import ConfigError
+from bayplan.config.unchangeable import needs_restart
+from bayplan.config.watching import Fingerprint, WatchedFiles
+
+log = logging.getLogger(__name__)
+
+# Two threads that are the first to use one of msgspec's types can crash the interpreter. Both the live files
+# and a candidate's are read on SIGHUP, so one waits for the other, though not for one that hangs.
+_one_at_a_time = threading.Lock()
+_TURN_SECONDS = 20.0
+# Twice the same before it is read: an editor may be half-way through.
+_LOOK_SECONDS = 1.0
+_LOAD_SECONDS = 60.0
+
+
+class Reloader:
+    """Watches the files of a configuration, and hands on what they become."""
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        flags: Flags,
+        loaded: Loaded,
+        *,
+        adopt: Callable[[Loaded], None],
+        on_result: Callable[[str], None] = lambda _: None,
+        load: Callable[[], Loaded] | None = None,
+        what: str = "configuration",
+        look_seconds: float = _LOOK_SECONDS,
+        load_seconds: float = _LOAD_SECONDS,
+    ) -> None:
+        """``load`` reads the files; by default as a configuration that takes the place of the first one."""
+        self.problem = ""
+        """Why the last change was not taken over; ``""`` when it was."""
+        self._files = files
+        self._flags = flags
+        self._started = loaded
+        self._adopt = adopt
+        self._on_result = on_result
+        self._try = load or self._changed
+        self._what = what
+        self._look_seconds = look_seconds
+        self._load_seconds = load_seconds
+        self._watched = WatchedFiles(files, flags, loaded)
+        self._known = self._seen = self._watched.fingerprint()
+        self._put_off: Fingerprint | None = None
+        self._load: _Load | None = None
+        self._asked = asyncio.Event()
+
+    def ask(self) -> None:
+        """Reload now, as SIGHUP does, whether or not a file has changed."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Look for changes until cancelled."""
+        while True:
+            asked = await self._pause()
+            try:
+                await self._look(asked=asked)
+            except Exception:
+                log.exception("looking for changes of the %s: this is a bug in Bayplan", self._what)
+
+    async def _pause(self) -> bool:
+        """Wait for the next look; whether somebody asked for it."""
+        try:
+            async with asyncio.timeout(self._look_seconds):
+                await self._asked.wait()
+        except TimeoutError:
+            return False
+        self._asked.clear()
+        return True
+
+    async def _look(self, *, asked: bool) -> None:
+        found = self._watched.fingerprint()
+        settled = found == self._seen and found != self._known
+        self._seen = found
+        if not (asked or settled):
+            return
+        if self._load is not None and not self._load.over:
+            # Tried again when it is over, and told once.
+            if asked or found != self._put_off:
+                self._put_off = found
+                self._refuse("still loading the previous change, which hangs; if it never ends, restart")
+            return
+        await self._reload(found)
+
+    async def _reload(self, found: Fingerprint) -> None:
+        # A file that cannot be used is not tried again until it changes again.
+        self._known, self._put_off = found, None
+        loaded: Loaded | None = None
+        try:
+            loaded = await self._loaded()
+            watched = WatchedFiles(self._files, self._flags, loaded)
+            before = dict(found)
+            # What changed since is another change.
+            known = tuple((path, before.get(path, seen)) for path, seen in watched.fingerprint())
+            self._adopt(loaded)
+        except Exception as error:
+            if loaded is not None:
+                loaded.edition.forget()
+            expected = isinstance(error, ConfigError | PolicyError | OSError)
+            self._refuse(str(error) if expected else f"{type(error).__name__}: {error}")
+            return
+        self.problem, self._watched, self._known = "", watched, known
+        self._on_result("ok")
+
+    async def _loaded(self) -> Loaded:
+        load = self._load = _Load(self._try)
+        load.start()
+        try:
+            done, _ = await asyncio.wait({load.result}, timeout=self._load_seconds)
+            if not done:
+                raise ConfigError(f"loading takes longer than {self._load_seconds:g} s")
+            return load.result.result()
+        finally:
+            load.result.cancel()
+
+    def _refuse(self, problem: str) -> None:
+        self.problem = problem
+        log.error("the new %s is not used, the old one stays: %s", self._what, problem)
+        self._on_result("refused")
+
+    def _changed(self) -> Loaded:
+        return load_changed(self._files, self._flags, self._started)
+
+
+def load_changed(
+    files: Sequence[str],
+    flags: Flags,
+    started: Loaded,
+    *,
+    check: Callable[..., list[str]] = dry_run,
+    fixed: Callable[[Loaded, Loaded], list[str]] = needs_restart,
+) -> Loaded:
+    """The configuration as it is now; `ConfigError` where it cannot take the place of the first one.
+
+    ``check`` tells what is wrong with it, ``fixed`` what of it is not as it was and must be.
+    """
+    with anew():
+        loaded = load_all(files, flags)
+        if problems := check(loaded, where=f"{flags.config}: " if flags.config else ""):
+            raise ConfigError("; ".join(problems))
+        if changed := fixed(started, loaded):
+            raise ConfigError(f"restart the server to change {', '.join(changed)}")
+    return loaded
+
+
+class _Load(threading.Thread):
+    """One try to load, in a thread that may never come back: it keeps neither others nor the end waiting."""
+
+    def __init__(self, work: Callable[[], Loaded]) -> None:
+        super().__init__(name="bayplan-reload", daemon=True)
+        self._work = work
+        self._loop = asyncio.get_running_loop()
+        self.result: asyncio.Future[Loaded] = self._loop.create_future()
+        """Cancelled once nobody wants it any more."""
+        self.over = False
+
+    def run(self) -> None:
+        """Load, and tell."""
+        loaded: Loaded | None = None
+        error: Exception | None = None
+        turn = _one_at_a_time.acquire(timeout=_TURN_SECONDS)
+        try:
+            loaded = self._work()
+        except Exception as raised:
+            error = raised
+        except BaseException as raised:
+            error = RuntimeError(f"{type(raised).__name__}: {raised}")
+        finally:
+            if turn:
+                _one_at_a_time.release()
+        # Closed where the server has stopped meanwhile.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._settle, loaded, error)
+
+    def _settle(self, loaded: Loaded | None, error: Exception | None) -> None:
+        self.over = True
+        if self.result.cancelled():
+            if loaded is not None:
+                loaded.edition.forget()
+        elif loaded is not None:
+            self.result.set_result(loaded)
+        elif error is not None:
+            self.result.set_exception(error)

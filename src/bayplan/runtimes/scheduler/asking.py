@@ -1,0 +1,183 @@
+"""Asks policies whether pods may come into the queue, and where they stand there: many pods at a time.
+
+Pods that are new are asked about at once. Those that are kept out are asked about again when there is news
+that may help them, all in one round; and rounds take no more than a tenth of the time, however many pods
+there are and however long a hook takes.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from bayplan.authoring.registry import Policy
+from bayplan.authoring.verdict import Reason
+from bayplan.engine.entering import Admission, Entrance
+from bayplan.engine.guard import Attempt
+from bayplan.kube.pod import Pod
+from bayplan.ops.logs import Sparingly
+from bayplan.runtimes.scheduler.by_news import TIME
+from bayplan.runtimes.scheduler.inbox import Inbox
+from bayplan.runtimes.scheduler.waiting import Waiting
+from bayplan.runtimes.workers import RequestOverrun, Workers
+from bayplan.snapshot.cluster import Snapshot
+
+log = logging.getLogger(__name__)
+
+Asked = tuple[int, Waiting]
+"""A pod to ask about, and the ticket that the answer is for."""
+
+_LET_IN = Admission()
+_FAILED = Admission(Reason("policies could not be asked"))
+_BATCH = 256
+# Then the others that run Python have their turn.
+_BATCH_SECONDS = 0.02
+_ROUND_SECONDS = 1.0
+# For each second of asking again, so many of something else.
+_REST_SHARE = 9.0
+_TIME_SECONDS = 10.0
+_STAND_BY_SECONDS = 0.1
+
+
+class Asking:
+    """The questions about pods that are not in the queue yet."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, tuple[Policy, ...]],
+        *,
+        inbox: Inbox,
+        workers: Workers,
+        cluster: Callable[[], Snapshot],
+        may: Callable[[], bool],
+        ran: Callable[[Attempt], object] = lambda _: None,
+        on_change: Callable[[Pod, str, str], object] = lambda *_: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``may`` says whether it is for us to ask.
+
+        ``on_change`` is told why a pod is kept out and by which policy; ``""`` where it is let in after all.
+        """
+        self._inbox = inbox
+        self._queue = inbox.queue
+        self._workers = workers
+        self._cluster = cluster
+        self._may = may
+        self._ran = ran
+        self._on_change = on_change
+        self._clock = clock
+        self._warnings = Sparingly()
+        self._round_at = 0.0
+        self._again_at = 0.0
+        self._time_at = clock() + _TIME_SECONDS
+        self.use(profiles)
+
+    def use(self, profiles: Mapping[str, tuple[Policy, ...]]) -> None:
+        """Ask these policies from now on, and once more about everybody who is kept out."""
+        self._entrances = {name: Entrance(policies) for name, policies in profiles.items()}
+        self._queue.tell(frozenset({"*"}))
+
+    def concerns(self, pod: Pod) -> bool:
+        """Whether there is anybody to ask about this pod."""
+        entrance = self._entrances.get(pod.scheduler_name)
+        return entrance is not None and entrance.concerns(pod)
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        while True:
+            if not self._may():
+                await asyncio.sleep(_STAND_BY_SECONDS)
+            elif batch := self._next():
+                try:
+                    await self._settle(batch)
+                except Exception:
+                    # Whatever it was, these pods must not be forgotten, nor all others with them.
+                    log.exception("asking about %d pods failed", len(batch))
+                    for ticket, waiting in batch:
+                        self._answer(waiting, ticket, _FAILED)
+            else:
+                await self._news()
+
+    def _next(self) -> list[Asked]:
+        now = self._clock()
+        if now >= self._time_at:
+            self._time_at = now + _TIME_SECONDS
+            self._inbox.told(TIME)
+        lobby = self._queue.lobby
+        if lobby.due and not lobby.in_round and now >= self._round_at:
+            self._round_at = now + _ROUND_SECONDS
+            lobby.begin_round()
+        return self._queue.to_ask(_BATCH, again=now >= self._again_at)
+
+    async def _news(self) -> None:
+        """Wait for somebody to ask about, or until it is time for another round."""
+        self._inbox.asking.clear()
+        until, lobby = self._time_at, self._queue.lobby
+        if lobby.in_round:
+            until = min(until, self._again_at)
+        elif lobby.due:
+            until = min(until, self._round_at)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.005, until - self._clock())):
+                await self._inbox.asking.wait()
+
+    async def _settle(self, batch: list[Asked]) -> None:
+        began = self._clock()
+        again = any(waiting.kept_out for _, waiting in batch)
+        answers = await self._ask(batch)
+        if answers is None:
+            # One of them makes a hook overrun. Which one, is seen when each is asked about for itself.
+            for one in batch:
+                await self._settle([one])
+        else:
+            for (ticket, waiting), said in zip(batch, answers, strict=False):
+                self._answer(waiting, ticket, said)
+            for ticket, waiting in batch[len(answers) :]:
+                self._queue.ask_later(waiting, ticket)
+        if again:
+            self._again_at = self._clock() + _REST_SHARE * (self._clock() - began)
+        await asyncio.sleep(0)
+
+    async def _ask(self, batch: list[Asked]) -> list[Admission] | None:
+        """What policies say of the first of these pods, as many as there is time for, and of one at least.
+
+        ``None`` where a hook overran and it is not known with which of several pods.
+        """
+        asked = [(waiting.pod, self._entrances.get(waiting.pod.scheduler_name)) for _, waiting in batch]
+        looks = any(entrance is not None and entrance.looks_at_cluster for _, entrance in asked)
+        cluster = self._cluster() if looks else None
+        tries = itertools.count()
+
+        def work(attempt: Attempt) -> list[Admission] | None:
+            if next(tries) and len(batch) > 1:
+                return None
+            answers = []
+            until = time.perf_counter() + _BATCH_SECONDS
+            for pod, entrance in asked:
+                answers.append(_LET_IN if entrance is None else entrance.ask(pod, cluster, attempt))
+                if time.perf_counter() > until:
+                    break
+            self._ran(attempt)
+            return answers
+
+        try:
+            return await self._workers.run(work)
+        except RequestOverrun as error:
+            return [Admission(Reason(str(error)))] * len(batch)
+
+    def _answer(self, waiting: Waiting, ticket: int, said: Admission) -> None:
+        pod, before = waiting.pod, waiting.kept_out
+        for hook, failure in said.failures:
+            text = f"{failure.text} (pod {pod.key}, {hook.spec.kind})"
+            if hook.spec.kind == "order":
+                text += "; it stands by its priority"
+            self._warnings.warn(log, f"{hook.title} {failure.kind}", text, pod=pod.key)
+        if said.reason is None:
+            if self._inbox.let_in(waiting, ticket, key=said.key) and before:
+                self._on_change(pod, "", said.by)
+            return
+        text = said.reason.text
+        if self._queue.keep_out(waiting, ticket, why=text, helped_by=said.helped_by) and text != before:
+            self._on_change(pod, text, said.by)

@@ -1,0 +1,40 @@
+"""Pods that wait for something to happen, grouped by what helps them: few groups, however many pods."""
+
+from collections.abc import Iterator
+
+from bayplan.runtimes.scheduler.waiting import News, Waiting
+
+TIME: News = frozenset({"time"})
+"""Nothing happened but that time went by: only who asks for it is told."""
+
+
+class ByNews:
+    """The pods of each kind of help."""
+
+    def __init__(self) -> None:
+        self._groups: dict[News, dict[str, Waiting]] = {}
+
+    def add(self, waiting: Waiting) -> None:
+        """The pod waits for what it is helped by."""
+        self._groups.setdefault(waiting.helped_by, {})[waiting.pod.uid] = waiting
+
+    def remove(self, waiting: Waiting) -> None:
+        """The pod does not wait any more, if it did."""
+        alike = self._groups.get(waiting.helped_by, {})
+        if alike.pop(waiting.pod.uid, None) is not None and not alike:
+            del self._groups[waiting.helped_by]
+
+    def kinds(self, news: News) -> list[News]:
+        """Of all kinds of help that pods wait for, those that the news is."""
+        return [kind for kind in self._groups if helps(news, kind)]
+
+    def of(self, kind: News) -> Iterator[Waiting]:
+        """The pods that wait for that."""
+        return iter(self._groups.get(kind, {}).values())
+
+
+def helps(news: News, helped_by: News) -> bool:
+    """Whether the news may change a refusal that is helped by this."""
+    if news == TIME:
+        return not news.isdisjoint(helped_by)
+    return "*" in helped_by or "*" in news or not news.isdisjoint(helped_by)

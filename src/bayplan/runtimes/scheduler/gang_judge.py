@@ -1,0 +1,104 @@
+"""Judges a gang on the cluster as it is, in a policy thread, and writes down what each member was told."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from bayplan.authoring.registry import Policy
+from bayplan.engine.decision import Decision
+from bayplan.engine.gang import Plan, plan_gang
+from bayplan.engine.gang_record import waits
+from bayplan.engine.guard import Attempt
+from bayplan.kube.pod import Pod
+from bayplan.runtimes.needs import sources_for
+from bayplan.runtimes.scheduler.band import Band, refusal
+from bayplan.runtimes.scheduler.generation import Generation
+from bayplan.runtimes.scheduler.nominations import Nominations
+from bayplan.runtimes.workers import Workers
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.sources import Readings
+from bayplan.state.sources.book import Sources
+
+PATIENCE_SECONDS = 0.005
+"""A small gang takes a few milliseconds; what is longer goes on beside everything else."""
+
+
+class GangJudge:
+    """Finds places for gangs."""
+
+    def __init__(
+        self,
+        generation: Callable[[], Generation],
+        *,
+        workers: Workers,
+        nominations: Nominations,
+        record: Callable[[str, Decision], object],
+        ran: Callable[[Attempt], object],
+        rng: random.Random,
+    ) -> None:
+        """``record`` is told of decisions, ``ran`` of hooks."""
+        self._generation = generation
+        self._workers = workers
+        self._nominations = nominations
+        self._record = record
+        self._ran = ran
+        self._rng = rng
+
+    async def judge(self, band: Band, pods: Sequence[Pod], cluster: Snapshot) -> Plan:
+        """Where these members of the gang go, or which of them has no place."""
+        # To the end of this attempt, whatever is loaded meanwhile.
+        with self._generation().used() as generation:
+            return await self._judge(generation, band, pods, cluster)
+
+    async def _judge(
+        self, generation: Generation, band: Band, pods: Sequence[Pod], cluster: Snapshot
+    ) -> Plan:
+        policies = generation.judges[pods[0].scheduler_name].policies
+        for pod in pods:
+            self._nominations.drop(pod.uid)
+        # What is kept for others counts for all as it does for the least important of them.
+        least = min(pods, key=lambda pod: pod.priority)
+        cluster = cluster.expecting(self._nominations.before(least))
+        readings = await _readings(generation.sources, policies, pods, cluster)
+        pinned = band.pinned(cluster)
+
+        def work(attempt: Attempt) -> Plan:
+            plan = plan_gang(
+                policies,
+                band.gang,
+                pods,
+                cluster,
+                attempt=attempt,
+                pinned=pinned,
+                pick=self._rng.choice,
+                look=lambda seen, pod: seen.with_readings(readings[pod.uid]),
+            )
+            self._write_down(band, plan, cluster)
+            self._ran(attempt)
+            return plan
+
+        shadows = {policy.name for policy in policies if policy.shadow}
+        return await self._workers.run(work, optional=shadows, patience_seconds=PATIENCE_SECONDS)
+
+    def _write_down(self, band: Band, plan: Plan, cluster: Snapshot) -> None:
+        """The decision about each member; of those who would fit in vain, whom they wait for."""
+        if plan.misfit is None:
+            for seat in plan.seats:
+                self._record("filter", seat.choice.filtered)
+                if seat.choice.scored is not None:
+                    self._record("prioritize", seat.choice.scored)
+            return
+        self._record("filter", plan.misfit.choice.filtered)
+        told = refusal(band, plan)
+        for one in band.waiting:
+            if one.pod.uid != plan.misfit.pod.uid:
+                self._record("filter", waits(one.pod, cluster, told[one.pod.uid]))
+
+
+async def _readings(
+    sources: Sources, policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot
+) -> Mapping[str, Readings]:
+    """What sources say to each pod, by UID."""
+    if not sources.asked:
+        return dict.fromkeys((pod.uid for pod in pods), sources.current)
+    names = list(cluster.nodes.names)
+    return {pod.uid: await sources.about(pod, names, wanted=sources_for(policies, pod)) for pod in pods}

@@ -1,0 +1,249 @@
+"""Gangs in the scheduler: the turn of one member is the turn of all, and they get their places together.
+
+Members wait beside the queue until enough of them are there; everybody else goes on meanwhile. Nothing is
+held for a gang before each member has a place, so that two gangs cannot each hold what the other one needs.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from bayplan.authoring.registry import Policy
+from bayplan.engine.decision import Decision
+from bayplan.engine.gang import Plan
+from bayplan.engine.gang_record import waits
+from bayplan.engine.guard import Attempt
+from bayplan.engine.membership import ALONE
+from bayplan.kube.pod import Pod
+from bayplan.ops.schedule_metrics import ScheduleMetrics
+from bayplan.runtimes.scheduler.band import Band, muster, refusal
+from bayplan.runtimes.scheduler.gang_judge import PATIENCE_SECONDS, GangJudge
+from bayplan.runtimes.scheduler.gang_watch import GangWatch
+from bayplan.runtimes.scheduler.generation import Generation
+from bayplan.runtimes.scheduler.hints import NODES, helped_by, refused_by
+from bayplan.runtimes.scheduler.inbox import Inbox
+from bayplan.runtimes.scheduler.placing import Placing
+from bayplan.runtimes.scheduler.queue import ANYTHING, News, Waiting
+from bayplan.runtimes.scheduler.report import Reporter
+from bayplan.runtimes.scheduler.roster import GangKey, Roster
+from bayplan.runtimes.workers import RequestOverrun, Workers
+from bayplan.state import news
+from bayplan.state.live import LiveCluster
+
+log = logging.getLogger(__name__)
+
+_ROOM: News = news.PODS | NODES
+
+
+class Gangs:
+    """Every gang whose pods are ours to place."""
+
+    def __init__(
+        self,
+        generation: Callable[[], Generation],
+        *,
+        inbox: Inbox,
+        live: LiveCluster,
+        workers: Workers,
+        placing: Placing,
+        reporter: Reporter,
+        metrics: ScheduleMetrics,
+        record: Callable[[str, Decision], object] = lambda *_: None,
+        ran: Callable[[Attempt], object] = lambda _: None,
+        rng: random.Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``generation`` has the policies at work; ``record`` is told of decisions, ``ran`` of hooks."""
+        self._generation = generation
+        self._inbox = inbox
+        self._cache = live.view.cache
+        self._workers = workers
+        self._placing = placing
+        self._reporter = reporter
+        self._metrics = metrics
+        self._record = record
+        self._judge = GangJudge(
+            generation,
+            workers=workers,
+            nominations=inbox.nominations,
+            record=record,
+            ran=ran,
+            rng=rng or random.Random(),  # noqa: S311 - which of equals, no secret
+        )
+        self.roster = Roster(self._policies)
+        self.watch = GangWatch(
+            self._muster,
+            inbox=inbox,
+            reporter=reporter,
+            metrics=metrics,
+            snapshot=self._cache.snapshot,
+            record=record,
+            clock=clock,
+        )
+
+    def concerns(self, pod: Pod) -> bool:
+        """Whether the pod is in a gang, or may be: it is not to be judged for itself before that is known."""
+        said = self.roster.of(pod.uid)
+        return self.roster.concerns(pod) if said is None else said != ALONE
+
+    def reload(self) -> None:
+        """The policies are others now, and may say otherwise who is in which gang."""
+        self.roster.ask_again()
+        for pod in self._inbox.queue.pods():
+            parked = self._inbox.queue.find(pod.uid)
+            if parked is not None:
+                self._inbox.queue.unpark(parked)
+
+    def gone(self, uid: str) -> None:
+        """A pod is deleted."""
+        key = self.roster.gone(uid)
+        if key is not None:
+            self.watch.changed(key)
+            self._inbox.wake.set()
+
+    async def turn(self, waiting: Waiting) -> bool:
+        """It is the pod's turn; False where it is in no gang, and is to be judged for itself."""
+        pod = waiting.pod
+        if pod.scheduler_name not in self._generation().judges or not self.concerns(pod):
+            return False
+        self.roster.seen(pod)
+        try:
+            problem = await self._ask(pod)
+        except RequestOverrun as error:
+            problem = str(error)
+        if problem:
+            self._failed([waiting], problem)
+            return True
+        said = self.roster.of(pod.uid)
+        if said is None or self._inbox.queue.find(pod.uid) is not waiting:
+            # Another one, or gone, by now.
+            self._inbox.failed(waiting)
+            return True
+        if said.problem:
+            self._parked(waiting, said.problem)
+            return True
+        if said.gang is None:
+            return False
+        await self._turn_of((pod.namespace, said.gang.name), waiting)
+        return True
+
+    async def _ask(self, pod: Pod) -> str:
+        """Find out who is in which gang, of the pod's namespace; how that failed, if it did."""
+        pods = self.roster.to_ask(pod.namespace)
+        if not pods:
+            return ""
+        work = partial(self.roster.ask, pods)
+        if self.roster.hooked(pods):
+            answers = await self._workers.run(work, patience_seconds=PATIENCE_SECONDS)
+        else:
+            answers = work(Attempt())
+        self.roster.write(answers)
+        return next((said.error for asked, said in answers if asked.uid == pod.uid), "")
+
+    async def _turn_of(self, key: GangKey, mine: Waiting) -> None:
+        band = self._muster(key, mine)
+        if band is None or mine not in band.waiting:
+            # It got a node, or ends, while others were asked about.
+            self._inbox.failed(mine)
+            return
+        if band.discord or not band.complete:
+            self._inbox.queue.park(mine)
+            self.watch.waits(band)
+            return
+        unit = band.waiting[: band.needed] if band.needed else (mine,)
+        if mine not in unit:
+            self._parked(mine, f"{band.title}: its first {band.gang.size} members come before this one")
+            return
+        for one in unit:
+            if one is not mine:
+                self._inbox.queue.take_too(one)
+        try:
+            await self._attempt(band, unit)
+        except Exception:
+            # One gang must not be what stops all others, nor be forgotten.
+            log.exception("%s: the attempt failed", band.title)
+            for one in unit:
+                self._inbox.failed(one)
+
+    async def _attempt(self, band: Band, unit: Sequence[Waiting]) -> None:
+        began = time.perf_counter()
+        try:
+            plan = await self._judge.judge(band, [one.pod for one in unit], self._cache.snapshot())
+        except RequestOverrun as error:
+            return self._failed(unit, str(error))
+        self._metrics.algorithm_duration.observe(time.perf_counter() - began)
+        if any(self._inbox.queue.find(one.pod.uid) is not one for one in unit):
+            # One of them is gone: the others are no gang without it.
+            for one in unit:
+                self._inbox.failed(one)
+            return None
+        if plan.misfit is None:
+            return self._place(band, unit, plan, began)
+        if plan.misfit.error:
+            return self._failed(unit, plan.misfit.error)
+        return self._refuse(band, unit, plan, began)
+
+    def _place(self, band: Band, unit: Sequence[Waiting], plan: Plan, began: float) -> None:
+        seats = {seat.pod.uid: seat for seat in plan.seats}
+        places = [(one, seats[one.pod.uid].node, seats[one.pod.uid].annotations) for one in unit]
+        timeout_seconds = band.gang.timeout_seconds
+        if not self._placing.place_all(
+            places, title=band.title, began=began, timeout_seconds=timeout_seconds
+        ):
+            for one in unit:
+                self._inbox.failed(one)
+            return
+        self._metrics.gangs.labels("placed").inc()
+        where = f" in {plan.domain}" if plan.domain else ""
+        log.info("%s: %d of %d members have their places%s", band.title, len(unit), band.gang.size, where)
+        self.watch.done(band.key)
+        for one in band.waiting:
+            self._inbox.queue.unpark(one)
+
+    def _refuse(self, band: Band, unit: Sequence[Waiting], plan: Plan, began: float) -> None:
+        assert plan.misfit is not None, "somebody did not fit"
+        told = refusal(band, plan)
+        seconds = time.perf_counter() - began
+        for one in unit:
+            self._metrics.attempted("unschedulable", one.pod.scheduler_name, seconds=seconds)
+            if plan.misfit.choice.feasible:
+                # What a policy handed out to somebody else just now, it may have again at once.
+                self._inbox.failed(one)
+            else:
+                self._inbox.refused(one, helped_by=_helped_by(plan), by=_refused_by(plan))
+        self._metrics.gangs.labels("refused").inc()
+        self.watch.refused(band, told)
+        log.info("%s", told[plan.misfit.pod.uid], extra={"pod": plan.misfit.pod.key})
+
+    def _failed(self, unit: Sequence[Waiting], message: str) -> None:
+        for one in unit:
+            log.warning("pod %s: %s", one.pod.key, message, extra={"pod": one.pod.key})
+            self._inbox.failed(one)
+            self._reporter.unscheduled(one.pod, "SchedulerError", message)
+
+    def _parked(self, waiting: Waiting, message: str) -> None:
+        """The pod waits, whatever the news, until it says something else or others have their places."""
+        pod = waiting.pod
+        self._inbox.queue.park(waiting)
+        log.info("pod %s: %s", pod.key, message, extra={"pod": pod.key})
+        self._reporter.unscheduled(pod, "Unschedulable", message)
+        self._record("filter", waits(pod, self._cache.snapshot(), message))
+
+    def _policies(self, name: str) -> Sequence[Policy]:
+        judge = self._generation().judges.get(name)
+        return judge.policies if judge is not None else ()
+
+    def _muster(self, key: GangKey, mine: Waiting | None = None) -> Band | None:
+        return muster(key, self.roster, self._inbox.queue, self._cache, mine=mine)
+
+
+def _helped_by(plan: Plan) -> News:
+    """More room helps in any case: a rack that was too small as a whole was not even asked about."""
+    topics = _ROOM.union(*(helped_by(misfit.choice) for misfit in plan.misfits))
+    return ANYTHING if topics >= ANYTHING else topics
+
+
+def _refused_by(plan: Plan) -> frozenset[str]:
+    return frozenset[str]().union(*(refused_by(misfit.choice) for misfit in plan.misfits))

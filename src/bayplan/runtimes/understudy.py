@@ -1,0 +1,94 @@
+"""A candidate at work: its policies, and those of its sources that the live configuration does not ask."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+
+from bayplan.authoring.registry import Policy
+from bayplan.config.candidate import Candidate
+from bayplan.kube.pod import Pod
+from bayplan.runtimes.generation import Generation
+from bayplan.runtimes.needs import latches, sources_for
+from bayplan.snapshot.sources import Latch, Readings
+from bayplan.state.sources.asker import Asked
+from bayplan.state.sources.book import Declared, Sources, Watchers
+from bayplan.state.sources.poller import Polled
+
+Profiles = Mapping[str, Sequence[Policy]]
+"""Policies by the ``schedulerName`` of the pods that they judge."""
+
+
+class Understudy:
+    """One candidate beside one live generation."""
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        live: Generation,
+        *,
+        number: int,
+        watchers: Watchers | None = None,
+        profiles: Profiles | None = None,
+    ) -> None:
+        self.candidate = candidate
+        self.live = live
+        self.number = number
+        self.policies: Sequence[Policy] = candidate.loaded.policies
+        self._profiles = profiles or {}
+        every = (self.policies, *self._profiles.values())
+        self.names = frozenset(policy.name for policies in every for policy in policies)
+        wanted = latches(self.policies)
+        declared = candidate.loaded.sources
+        self._shared = {each.name for each in declared if _is_asked_by(live, each, wanted)}
+        # Who is asked about a pod is asked once more only where no live policy wanted to know.
+        own = [d for d in declared if d.name not in self._shared or isinstance(d.source, Asked)]
+        self.sources = Sources(own, latches=wanted, watchers=watchers)
+        self._polling: asyncio.Task[None] | None = None
+
+    def policies_for(self, pod: Pod) -> Sequence[Policy]:
+        """The policies that judge this pod."""
+        return self._profiles.get(pod.scheduler_name, self.policies)
+
+    def start(self) -> None:
+        """Begin to ask its own sources."""
+        self._polling = asyncio.create_task(self.sources.run())
+
+    async def readings(self, pod: Pod, names: Sequence[str], live: Readings) -> Readings:
+        """What sources say to it: of those it shares, what the live policies were told."""
+        if not self.sources.polled and not self.sources.asked:
+            return live
+        known = {name: live.by_source[name] for name in self._shared if name in live.by_source}
+        wanted = sources_for(self.policies, pod) - known.keys()
+        return (await self.sources.about(pod, names, wanted=wanted)).with_readings(known)
+
+    async def end(self, *, forget: bool) -> None:
+        """Ask nobody any more; ``forget`` what was imported where no other one uses it."""
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.gather(self._polling, return_exceptions=True)
+        await self.sources.close()
+        if forget:
+            self.candidate.loaded.edition.forget()
+
+
+def _is_asked_by(live: Generation, declared: Declared, wanted: Collection[Latch]) -> bool:
+    """Whether the live configuration asks the same source, so that its values are ours."""
+    source, name = declared.source, declared.name
+    if source.definition is None:
+        return False
+    if isinstance(source, Asked):
+        asked = live.sources.asked.get(name)
+        return asked is not None and _answers(asked.source) == _answers(source)
+    polled = live.sources.polled.get(name)
+    if polled is None or _values(polled.source) != _values(source):
+        return False
+    return {latch for latch in wanted if latch.source == name} <= latches(live.policies)
+
+
+def _values(source: Polled) -> tuple[object, ...]:
+    """What a source's values hang on."""
+    times = source.every_seconds, source.max_age_seconds, source.settle_seconds
+    return source.definition, source.match, times
+
+
+def _answers(source: Asked) -> tuple[object, ...]:
+    return source.definition, source.timeout_seconds, source.keep_seconds, source.fallback

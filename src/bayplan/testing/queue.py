@@ -1,0 +1,52 @@
+"""Ask a policy about pods that would come into the queue, as ``bayplan schedule`` does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from bayplan.authoring.hooks import PolicyError
+from bayplan.authoring.order_key import priority_key
+from bayplan.engine.entering import Entrance, one_order
+from bayplan.engine.guard import Attempt
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.testing.run import ready
+
+
+@dataclass(frozen=True)
+class Queued:
+    """Who is let in, and who is not."""
+
+    order: list[str]
+    """Names of the pods that are let in, the next one first."""
+    held: dict[str, str]
+    """Why the others are not, by name."""
+
+
+def queue_up(
+    policy: Any,
+    pods: Sequence[Pod],
+    cluster: Snapshot | None = None,
+    *,
+    args: dict[str, Any] | None = None,
+    now: datetime | None = None,
+) -> Queued:
+    """Ask the ``gate`` and ``order`` hooks of a policy about pods that come in this order.
+
+    ``policy`` is as for `run_policy`. A hook that fails raises `PolicyError`.
+    """
+    policies = ready(policy, args)
+    one_order(policies)
+    entrance = Entrance(policies)
+    attempt = Attempt(now=now or datetime.now(UTC))
+    whole = cluster if cluster is not None else Snapshot.build([], [])
+    said = [(pod, entrance.ask(pod, whole, attempt)) for pod in pods]
+    failures = [failure.text for _, each in said for _, failure in each.failures]
+    if failures:
+        raise PolicyError("\n".join(failures))
+    let_in = [(pod, each.key or priority_key(pod)) for pod, each in said if each.reason is None]
+    return Queued(
+        order=[pod.name for pod, _ in sorted(let_in, key=lambda found: found[1])],
+        held={pod.name: each.reason.text for pod, each in said if each.reason is not None},
+    )

@@ -1,0 +1,120 @@
+"""``bayplan doctor`` on the command line: forms of output, exit codes, misuse."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bayplan.cli.main import commands
+
+FOLDER = Path(__file__).parents[1] / "doctor" / "configurations"
+CLEAN, TUTORIAL = FOLDER / "clean-sidecar.yaml", FOLDER / "tutorial.yaml"
+
+
+def doctor(*arguments: str | Path, **options: Any) -> Result:
+    return CliRunner().invoke(commands, ["doctor", *map(str, arguments)], **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        pytest.param([CLEAN], 0, id="nothing wrong"),
+        pytest.param([TUTORIAL], 1, id="errors"),
+        pytest.param([FOLDER / "retries.yaml", "--kubernetes-version", "1.29.4"], 0, id="notes"),
+        pytest.param([FOLDER / "no-extenders.yaml"], 0, id="warnings"),
+        pytest.param([FOLDER / "no-extenders.yaml", "--strict"], 1, id="warnings that count"),
+        pytest.param(
+            [FOLDER / "retries.yaml", "--kubernetes-version", "1.29.4", "--strict"], 0, id="strict notes"
+        ),
+        pytest.param([], 2, id="nothing named"),
+        pytest.param([FOLDER / "not-there.yaml"], 2, id="a file that is not there"),
+        pytest.param([CLEAN, "--kubernetes-version", "two"], 2, id="no version"),
+        pytest.param([CLEAN, "--kubeconfig", CLEAN], 2, id="a kubeconfig without --live"),
+        pytest.param([CLEAN, "--config", CLEAN], 2, id="a configuration that is none"),
+        pytest.param([CLEAN, TUTORIAL, "--fix"], 2, id="two files to print"),
+        pytest.param([CLEAN, "--fix", "--live"], 2, id="a cluster to print"),
+        pytest.param(["--live", "--kubeconfig", FOLDER / "not-there"], 2, id="a cluster that is not there"),
+        pytest.param([TUTORIAL, "--fix"], 0, id="no errors left"),
+        pytest.param([FOLDER / "binders.yaml", "--fix"], 1, id="errors left"),
+    ],
+)
+def test_exit_codes(arguments: list[str | Path], code: int) -> None:
+    assert doctor(*arguments).exit_code == code
+
+
+def test_a_finding_says_where_what_why_when_and_what_to_do() -> None:
+    output = doctor(TUTORIAL).output
+
+    assert f"error filter-without-preempt {TUTORIAL}:7: extenders[0].filterVerb\n" in output
+    for word in ("why: ", "versions: 1.11 and later\n", "fix: Add `preemptVerb: preempt`."):
+        assert f"    {word}" in output
+    assert output.endswith("2 errors, 1 warning, 1 note, for Kubernetes 1.36; --fix corrects 2 of them\n")
+
+
+def test_a_clean_file_gets_one_line() -> None:
+    assert doctor(CLEAN).output == "ok: no trap found, for Kubernetes 1.36\n"
+
+
+def test_json_is_for_programs() -> None:
+    told = json.loads(doctor(TUTORIAL, "-o", "json").output)
+
+    assert (told["ok"], told["kubernetesVersion"]) == (False, "1.36")
+    assert told["findings"][0] | {"why": "", "fix": ""} == {
+        "id": "filter-without-preempt",
+        "severity": "error",
+        "file": str(TUTORIAL),
+        "line": 7,
+        "path": "extenders[0].filterVerb",
+        "what": "extender http://localhost:8888 has a filterVerb and no preemptVerb",
+        "why": "",
+        "versions": "1.11 and later",
+        "fix": "",
+        "fixable": True,
+    }
+
+
+def test_what_is_fixed_is_the_file_alone_and_the_rest_goes_to_stderr() -> None:
+    result = doctor(TUTORIAL, "--fix")
+
+    assert result.stdout.startswith("# What every tutorial shows.\n")
+    assert "nodeCacheCapable: true\n" in result.stdout
+    assert "fixed" not in result.stdout
+    assert "fixed" in result.stderr
+    assert "every-pod-waits" in result.stderr
+
+
+def test_what_is_fixed_can_be_examined_from_standard_input() -> None:
+    result = doctor("-", input=doctor(FOLDER / "tutorial.json", "--fix").stdout)
+
+    assert result.output == "ok: no trap found, for Kubernetes 1.36\n"
+    assert result.exit_code == 0
+
+
+def test_our_configuration_may_stand_among_the_files() -> None:
+    with_flag = doctor(FOLDER / "mismatch.yaml", "--config", FOLDER / "bayplan" / "one-per-node.yaml")
+    among = doctor(FOLDER / "mismatch.yaml", FOLDER / "bayplan" / "one-per-node.yaml")
+
+    assert "path-mismatch" in with_flag.output
+    assert among.output == with_flag.output
+
+
+def test_our_configuration_may_stand_alone() -> None:
+    result = doctor("--config", FOLDER / "bayplan" / "open.yaml")
+
+    assert "open-door" in result.output
+    assert result.exit_code == 0
+
+
+def test_the_version_decides_what_an_error_is() -> None:
+    assert "error full-nodes" in doctor(TUTORIAL, "--kubernetes-version", "v1.33.0").output
+    assert "warning full-nodes" in doctor(TUTORIAL, "--kubernetes-version", "1.32").output
+
+
+def test_a_file_of_no_interest_is_passed_over_beside_others_and_refused_alone(tmp_path: Path) -> None:
+    service = tmp_path / "service.yaml"
+    service.write_text("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n")
+
+    assert doctor(CLEAN, service).output == doctor(CLEAN).output
+    assert doctor(service).exit_code == 2

@@ -1,0 +1,190 @@
+"""What is made of a cluster that was looked at: each trap, and none in a healthy one."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bayplan.doctor import traps_of_clusters
+from bayplan.doctor.cluster import Cluster, Handshake, check_cluster
+from bayplan.doctor.files import read_text
+from bayplan.doctor.finding import Where
+from bayplan.doctor.manifests import ANNOTATION
+from bayplan.doctor.rights import Right, Rights, needed
+from bayplan.doctor.scheduler_file import SchedulerFile
+from bayplan.doctor.setting import Setting, Version
+from tests.doctor.cases import FOLDER, NOW, read_case
+
+SERVER = "https://10.0.0.1:6443"
+HERE = Where("scheduler.yaml", 6, "extenders[0].urlPrefix")
+
+
+def scheduler(name: str = "clean-sidecar.yaml") -> SchedulerFile:
+    (page,) = read_text((FOLDER / name).read_bytes(), source=name).schedulers
+    return SchedulerFile(page)
+
+
+def pod(name: str = "web", *, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "shop", "annotations": annotations},
+        "spec": {
+            "containers": [{"image": "registry.example/bayplan:1" if name == "bayplan" else "nginx"}],
+            **spec,
+        },
+    }
+
+
+HEALTHY = Cluster(
+    SERVER,
+    version="v1.36.4",
+    skew_seconds=0.4,
+    pods=[
+        pod("bayplan", schedulerName="default-scheduler"),
+        pod(annotations={ANNOTATION: "bayplan"}, schedulerName="bayplan"),
+    ],
+    rights=[Rights("service account shop/bayplan", "serviceaccount shop/bayplan")],
+    handshakes=[Handshake(HERE, "https://10.0.0.9:8888", ends=NOW + timedelta(days=31))],
+)
+
+
+def found(cluster: Cluster, *, version: str = "1.36") -> list[str]:
+    setting = Setting(Version.read(version), now=NOW)
+    return [f"{f.severity}:{f.id}" for f in check_cluster(cluster, [scheduler()], setting)]
+
+
+def test_in_a_healthy_cluster_nothing_is_found() -> None:
+    assert found(HEALTHY) == []
+
+
+LISTING = Right("list", "pods", "to watch")
+TRAPS = [
+    pytest.param({"skew_seconds": -90.0}, "warning:clock-skew", id="a clock that is behind"),
+    pytest.param({"skew_seconds": 6.0}, "warning:clock-skew", id="a clock that is ahead"),
+    pytest.param(
+        {"pods": [pod(annotations={ANNOTATION: "bayplan"})]},
+        "error:scheduler-name-annotation",
+        id="a pod of another time",
+    ),
+    pytest.param(
+        {"pods": [pod("bayplan", schedulerName="bayplan")]}, "error:hen-and-egg", id="the hen and the egg"
+    ),
+    pytest.param(
+        {"rights": [Rights("x", "x", missing=[LISTING])]}, "error:rbac-missing", id="a right that is missing"
+    ),
+    pytest.param(
+        {"rights": [Rights("x", "x", wide=[LISTING])]}, "warning:rbac-too-wide", id="a right too many"
+    ),
+    pytest.param(
+        {"rights": [Rights("x", "x", wide=[LISTING], own=True)]},
+        "note:rbac-too-wide",
+        id="rights of whoever asks",
+    ),
+    pytest.param(
+        {"handshakes": [Handshake(HERE, "x", problem="refused")]},
+        "note:extender-unreachable",
+        id="nobody answers",
+    ),
+    pytest.param(
+        {"handshakes": [Handshake(HERE, "x", ends=NOW - timedelta(days=1), refused="expired")]},
+        "error:certificate-expired",
+        id="a certificate that ended",
+    ),
+    pytest.param(
+        {"handshakes": [Handshake(HERE, "x", ends=NOW + timedelta(days=29))]},
+        "warning:certificate-expiring",
+        id="a certificate that ends soon",
+    ),
+    pytest.param(
+        {"handshakes": [Handshake(HERE, "x", ends=NOW + timedelta(days=99), refused="self-signed")]},
+        "error:certificate-refused",
+        id="a certificate of somebody else",
+    ),
+    pytest.param({"unseen": ["pods: forbidden"]}, "note:not-looked-at", id="what nobody shows us"),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), TRAPS)
+def test_each_trap_of_a_cluster_is_found_alone(change: dict[str, Any], expected: str) -> None:
+    from dataclasses import replace
+
+    assert found(replace(HEALTHY, **change)) == [expected]
+
+
+def test_every_trap_of_a_cluster_has_a_test_here() -> None:
+    met = {str(param.values[1]).partition(":")[2] for param in TRAPS}
+
+    assert {trap.id for trap in traps_of_clusters.ALL} - met == set()
+
+
+def test_a_version_that_nobody_has_tried_is_said() -> None:
+    assert found(HEALTHY, version="1.39") == ["note:version-untested"]
+
+
+def test_of_many_pods_with_the_annotation_some_are_named_and_the_rest_counted() -> None:
+    from dataclasses import replace
+
+    many = replace(HEALTHY, pods=[pod(f"web-{n}", annotations={ANNOTATION: "x"}) for n in range(50)])
+
+    findings = list(check_cluster(many, [], Setting(now=NOW)))
+
+    assert len(findings) == 21
+    assert findings[-1].what == "so do 30 more pods"
+
+
+def test_a_static_pod_is_no_egg() -> None:
+    from dataclasses import replace
+
+    mirror = pod("bayplan", schedulerName="bayplan", annotations={"kubernetes.io/config.mirror": "x"})
+
+    assert found(replace(HEALTHY, pods=[mirror])) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("clean-sidecar.yaml", set(), id="a view is always needed"),
+        pytest.param("binders.yaml", {"create pods/binding", "get pods"}, id="to bind"),
+        pytest.param(
+            "clean-with-bayplan.yaml",
+            {
+                "create pods/binding",
+                "get pods",
+                "get leases.coordination.k8s.io",
+                "create leases.coordination.k8s.io",
+                "update leases.coordination.k8s.io",
+            },
+            id="to bind by a rule between pods",
+        ),
+    ],
+)
+def test_the_rights_that_are_needed_follow_from_the_files(name: str, expected: set[str]) -> None:
+    case = read_case(FOLDER / name)
+    setting = Setting(ours=case.ours())
+
+    rights = {str(right) for right in needed([scheduler(name)], setting)}
+
+    assert rights - {"list nodes", "watch nodes", "get nodes", "list pods", "watch pods"} == expected
+    assert {"list nodes", "watch pods"} <= rights
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "expected"),
+    [
+        pytest.param(99, "", [], id="all of few nodes are offered"),
+        pytest.param(100, "", ["warning"], id="not all of many"),
+        pytest.param(None, "", ["note"], id="nobody knows how many"),
+        pytest.param(5000, "percentageOfNodesToScore: 100\n", [], id="all were asked for"),
+        pytest.param(50, "percentageOfNodesToScore: 10\n", [], id="a sample of few is all"),
+    ],
+)
+def test_samples_matter_from_a_hundred_nodes_on(
+    nodes: int | None, percentage: str, expected: list[str]
+) -> None:
+    from bayplan.doctor.profiles import check_profiles
+
+    text = (FOLDER / "clean-sidecar.yaml").read_text().replace("percentageOfNodesToScore: 100\n", percentage)
+    (page,) = read_text(text, source="x").schedulers
+
+    findings = check_profiles(SchedulerFile(page), Setting(nodes=nodes))
+
+    assert [finding.severity for finding in findings] == expected

@@ -1,0 +1,227 @@
+"""Certificates: what they are good for, how they are kept, and how a CA takes over from another."""
+
+from __future__ import annotations
+
+import ssl
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from bayplan.install.certificate_files import (
+    create,
+    forget_old_authority,
+    reissue,
+    renew,
+    rotate_authority,
+    show,
+)
+from bayplan.install.errors import InstallError
+from bayplan.ops.tls import TlsFiles
+
+NAME = "bayplan.kube-system.svc"
+Change = Callable[[Path], object]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A CA and both certificates, for a year."""
+    made = tmp_path / "certs"
+    create(made, dns=[NAME], ips=["127.0.0.1"], days=365, ca_days=3650)
+    return made
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def shakes_hands(server: Path, client: Path, *, name: str = NAME) -> bool:
+    """Whether a server with the files of one folder and a caller with those of another trust each other."""
+    files = TlsFiles(
+        server / "server.crt",
+        server / "server.key",
+        client_ca_file=server / "ca.crt",
+        require_client_cert=True,
+        allowed_names=frozenset({"kube-scheduler"}),
+    )
+    context = ssl.create_default_context(cafile=str(client / "ca.crt"))
+    context.load_cert_chain(client / "client.crt", client / "client.key")
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    caller = context.wrap_bio(to_client, to_server, server_hostname=name)
+    served = files.context().wrap_bio(to_server, to_client, server_side=True)
+    try:
+        for _ in range(4):
+            for side in (caller, served):
+                try:
+                    side.do_handshake()
+                except ssl.SSLWantReadError:
+                    continue
+        return not files.admits(served.getpeercert())
+    except ssl.SSLError:
+        return False
+
+
+def copied(folder: Path, to: Path) -> Path:
+    to.mkdir()
+    for name, content in contents(folder).items():
+        (to / name).write_bytes(content)
+    return to
+
+
+@pytest.mark.parametrize("name", [NAME, "127.0.0.1"])
+def test_a_server_and_its_caller_trust_each_other(folder: Path, name: str) -> None:
+    assert shakes_hands(folder, folder, name=name)
+
+
+def test_another_name_is_not_the_servers(folder: Path) -> None:
+    assert not shakes_hands(folder, folder, name="other.kube-system.svc")
+
+
+def test_those_of_another_ca_are_strangers(folder: Path, tmp_path: Path) -> None:
+    create(tmp_path / "other", dns=[NAME], ips=[], days=1, ca_days=1)
+
+    assert not shakes_hands(folder, tmp_path / "other")
+
+
+def test_keys_are_of_p256_and_for_the_owner_alone(folder: Path) -> None:
+    for name in ("ca.key", "server.key", "client.key"):
+        key = load_pem_private_key((folder / name).read_bytes(), password=None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        assert key.curve.name == "secp256r1"
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    assert sorted(contents(folder)) == [
+        "ca.crt",
+        "ca.key",
+        "client.crt",
+        "client.key",
+        "server.crt",
+        "server.key",
+    ]
+
+
+def test_a_certificate_is_good_for_one_thing(folder: Path) -> None:
+    def usages(name: str) -> list[str]:
+        found = x509.load_pem_x509_certificate((folder / name).read_bytes())
+        return [each._name for each in found.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value]
+
+    ca = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+    assert usages("server.crt") == ["serverAuth"]
+    assert usages("client.crt") == ["clientAuth"]
+    assert ca.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
+
+
+def test_files_that_are_there_stay(folder: Path) -> None:
+    before = contents(folder)
+
+    with pytest.raises(InstallError, match=r"is there already.*renew"):
+        create(folder, dns=[NAME], ips=[], days=1, ca_days=1)
+    assert contents(folder) == before
+
+    create(folder, dns=[NAME], ips=[], days=1, ca_days=1, force=True)
+    assert all(contents(folder)[name] != before[name] for name in before)
+
+
+def test_a_server_without_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InstallError, match="--dns or --ip"):
+        create(tmp_path, dns=[], ips=[], days=1, ca_days=1)
+    with pytest.raises(InstallError, match="names go with --dns"):
+        create(tmp_path, dns=[], ips=["localhost"], days=1, ca_days=1)
+    assert contents(tmp_path) == {}
+
+
+def test_what_lasts_long_enough_is_not_renewed(folder: Path) -> None:
+    before = contents(folder)
+
+    assert renew(folder, before_days=30) == []
+    assert contents(folder) == before
+
+
+def test_what_ends_soon_is_renewed_with_its_names_by_the_same_ca(folder: Path, tmp_path: Path) -> None:
+    old = copied(folder, tmp_path / "old")
+    later = datetime.now(UTC) + timedelta(days=340)
+
+    written = renew(folder, before_days=30, now=later)
+
+    assert [path.name for path in written] == ["server.key", "server.crt", "client.key", "client.crt"]
+    ends = {each.file: each.facts.ends for each in show(folder)}
+    assert ends["server.crt"] > later + timedelta(days=364)
+    server = next(each.facts for each in show(folder) if each.file == "server.crt")
+    assert (server.dns, server.ips, server.days) == ((NAME,), ("127.0.0.1",), 365)
+    assert (folder / "ca.crt").read_bytes() == (old / "ca.crt").read_bytes()
+    assert (folder / "server.key").read_bytes() != (old / "server.key").read_bytes()
+
+
+def test_nothing_outlives_its_ca(folder: Path) -> None:
+    renew(folder, before_days=30, now=datetime.now(UTC) + timedelta(days=3600))
+
+    ends = {each.file: each.facts.ends for each in show(folder)}
+    assert ends["server.crt"] <= ends["ca.crt"]
+
+
+def test_a_ca_that_ends_soon_is_told(folder: Path) -> None:
+    with pytest.raises(InstallError, match="--rotate-ca, --reissue and --forget-old-ca"):
+        renew(folder, before_days=30, now=datetime.now(UTC) + timedelta(days=3640))
+
+
+def test_a_new_ca_takes_over_and_nobody_is_turned_away(folder: Path, tmp_path: Path) -> None:
+    stages = [copied(folder, tmp_path / "before")]
+    steps: list[Change] = [rotate_authority, reissue, forget_old_authority]
+    for step in steps:
+        step(folder)
+        stages.append(copied(folder, tmp_path / step.__name__))
+
+    # At each step one side may have read its new files and the other not yet.
+    for earlier, later in pairwise(stages):
+        for server, client in ((earlier, later), (later, earlier), (later, later)):
+            assert shakes_hands(server, client), (server.name, client.name)
+    assert not shakes_hands(stages[0], stages[-1])
+    assert not (folder / "next.key").exists()
+
+
+def test_steps_in_another_order_are_refused(folder: Path) -> None:
+    rotate_authority(folder)
+
+    with pytest.raises(InstallError, match="--reissue"):
+        rotate_authority(folder)
+    with pytest.raises(InstallError, match="--reissue comes before"):
+        forget_old_authority(folder)
+
+
+def test_during_a_rotation_renewal_is_by_the_ca_that_all_trust(folder: Path, tmp_path: Path) -> None:
+    before = copied(folder, tmp_path / "before")
+    rotate_authority(folder)
+
+    renew(folder, before_days=30, now=datetime.now(UTC) + timedelta(days=340))
+
+    authorities = (before / "ca.crt").read_bytes()
+    assert (folder / "ca.crt").read_bytes().startswith(authorities)
+    assert (folder / "ca.key").read_bytes() == (before / "ca.key").read_bytes()
+
+
+def test_what_cannot_be_written_leaves_everything_as_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(folder)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InstallError, match="No space left"):
+        reissue(folder)
+
+    assert contents(folder) == before
+
+
+def test_a_folder_without_certificates_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InstallError, match="certs create --out"):
+        show(tmp_path)
+    (tmp_path / "ca.crt").write_text("hello")
+    with pytest.raises(InstallError, match="no certificate in it"):
+        show(tmp_path)

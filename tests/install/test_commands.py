@@ -1,0 +1,238 @@
+"""``bayplan render`` and ``bayplan certs``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from bayplan.cli.main import commands
+from tests.install.releases import ONE_EACH, configuration, policy
+
+SHARES = """
+    policies:
+    - use: SharedResource
+      args: {resource: example.com/gpu-milli, capacity: example.com/gpus}
+"""
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(commands, [str(argument) for argument in arguments])
+
+
+def test_the_same_input_is_the_same_text(tmp_path: Path) -> None:
+    first, second = (run("render", "sidecar", policy(tmp_path)) for _ in range(2))
+
+    assert first.exit_code == 0, first.output
+    assert first.stdout == second.stdout
+    assert len(list(yaml.safe_load_all(first.stdout))) == 14
+
+
+def test_as_json_it_is_a_list(tmp_path: Path) -> None:
+    text = run("render", "sidecar", policy(tmp_path)).stdout
+    listed = json.loads(run("render", "sidecar", policy(tmp_path), "-o", "json").stdout)
+
+    assert listed["kind"] == "List"
+    assert listed["items"] == list(yaml.safe_load_all(text))
+
+
+def test_in_a_folder_it_is_a_file_each_and_hosts_have_their_own(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run("render", "control-plane", policy(tmp_path), "--ignorable", "--out", out)
+
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in (out / "control-plane").iterdir()} == {
+        "kube-scheduler.yaml",
+        "kube-scheduler+json.yaml",
+        "kubeadm-configuration.yaml",
+        "STEPS.txt",
+    }
+    names = sorted(path.name for path in out.glob("*.yaml"))
+    assert names[0] == "01-serviceaccount-bayplan.yaml"
+    assert all(yaml.safe_load((out / name).read_text())["kind"] for name in names)
+
+
+def test_the_second_scheduler_has_two_names(tmp_path: Path) -> None:
+    assert run("render", "scheduler").stdout == run("render", "standalone").stdout
+
+
+def test_options_end_up_in_objects(tmp_path: Path) -> None:
+    options = ["--image", "images.example.com:5000/bayplan:2", "--replicas", "3", "--name", "mine"]
+    text = run("render", "sidecar", policy(tmp_path), *options, "--scheduler-name", "s").stdout
+    (deployment,) = [one for one in yaml.safe_load_all(text) if one["kind"] == "Deployment"]
+
+    assert deployment["metadata"]["name"] == "mine"
+    assert deployment["spec"]["replicas"] == 3
+    images = deployment["spec"]["template"]["spec"]["initContainers"][0]["image"]
+    assert images == "images.example.com:5000/bayplan:2"
+    assert "schedulerName: s\n" in text
+
+
+def test_values_of_the_chart_can_be_given(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("nodeSelector: {disk: ssd}\n")
+    text = run("render", "sidecar", policy(tmp_path), "--values", tmp_path / "values.yaml").stdout
+
+    assert "nodeSelector:\n        disk: ssd\n" in text
+
+
+@pytest.mark.parametrize(
+    ("minor", "version", "arguments"),
+    [
+        pytest.param(
+            "1.30", "v1beta3", {"config": "/etc/kubernetes/bayplan/kube-scheduler.yaml"}, id="a map"
+        ),
+        pytest.param(
+            "1.31",
+            "v1beta4",
+            [{"name": "config", "value": "/etc/kubernetes/bayplan/kube-scheduler.yaml"}],
+            id="a list",
+        ),
+    ],
+)
+def test_kubeadm_is_told_in_its_own_words(
+    minor: str, version: str, arguments: object, tmp_path: Path
+) -> None:
+    options = ["--ignorable", "--kubernetes-version", minor, "--part"]
+    config = yaml.safe_load(
+        run("render", "control-plane", policy(tmp_path), *options, "kubeadm-config").stdout
+    )
+    patch = yaml.safe_load(run("render", "control-plane", policy(tmp_path), *options, "kubeadm-patch").stdout)
+
+    assert config["apiVersion"] == f"kubeadm.k8s.io/{version}"
+    assert config["scheduler"]["extraArgs"] == arguments
+    assert [step["op"] for step in patch] == ["add", "add", "add"]
+
+
+@pytest.mark.parametrize("shape", ["sidecar", "service", "control-plane"])
+def test_steps_tell_what_is_left_to_do(shape: str, tmp_path: Path) -> None:
+    options = [] if shape == "sidecar" else ["--ignorable"]
+    text = run("render", shape, policy(tmp_path), *options, "--part", "steps").stdout
+
+    assert text.startswith("1. ")
+    assert ("/etc/kubernetes/bayplan" in text) == (shape != "sidecar")
+
+
+def test_certificates_of_a_folder_go_along_as_secrets(tmp_path: Path) -> None:
+    certs = tmp_path / "certs"
+    assert run("certs", "create", "--out", certs, "--dns", "bayplan.kube-system.svc").exit_code == 0
+    options: list[str | Path] = ["--ignorable", "--tls", "certs", "--certs", certs]
+    text = run("render", "service", policy(tmp_path), *options).stdout
+    secrets = {o["metadata"]["name"]: o for o in yaml.safe_load_all(text) if o["kind"] == "Secret"}
+    printed = list(yaml.safe_load_all(run("certs", "show", certs, "-o", "yaml").stdout))
+
+    assert set(secrets) == {"bayplan-tls", "bayplan-client-tls"}
+    key = base64.b64decode(secrets["bayplan-tls"]["data"]["tls.key"])
+    assert key == (certs / "server.key").read_bytes()
+    assert printed == list(secrets.values())
+    assert "ca.key" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["service"], "--ignorable, so that pods", id="hen and egg"),
+        pytest.param(["sidecar", "--kubernetes-version", "1.20"], "1.25 to 1.38", id="an old version"),
+        pytest.param(["pod"], "sidecar", id="no such shape"),
+        pytest.param(["service", "--tls", "certs"], "--certs DIR", id="no certificates"),
+    ],
+)
+def test_what_cannot_work_is_refused(arguments: list[str], said: str, tmp_path: Path) -> None:
+    result = run("render", *arguments[:1], policy(tmp_path), *arguments[1:])
+
+    assert result.exit_code in (1, 2)
+    assert said in result.output
+
+
+def test_without_policies_there_is_nothing_to_serve() -> None:
+    assert "no policies" in run("render", "sidecar").output
+
+
+def test_a_policy_that_binds_must_not_be_ignorable(tmp_path: Path) -> None:
+    result = run("render", "service", policy(tmp_path, ONE_EACH), "--ignorable")
+
+    assert "behind their back" in " ".join(result.output.split())
+
+
+def test_what_is_handed_out_is_suggested(tmp_path: Path) -> None:
+    result = run("render", "service", "--config", configuration(tmp_path, SHARES))
+
+    assert "such as --managed-resource example.com/gpu-milli" in " ".join(result.output.split())
+    assert "--ignorable" not in result.output
+
+
+def test_a_file_elsewhere_does_not_fit_into_a_config_map(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    policy(tmp_path / "deep")
+    file = configuration(tmp_path, "policies: [{use: deep/policy.py}]\n")
+
+    assert "put it beside the configuration" in " ".join(run("render", "sidecar", "-c", file).output.split())
+
+
+def test_a_journal_must_be_written_where_one_can_write(tmp_path: Path) -> None:
+    policy(tmp_path)
+    text = "policies: [{use: policy.py}]\njournal: {file: {path: /var/log/bayplan.jsonl}}\n"
+    file = configuration(tmp_path, text)
+
+    assert "read-only" in run("render", "sidecar", "-c", file).output
+
+
+def test_a_mistyped_value_is_told(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("replicaCount: many\n")
+    result = run("render", "sidecar", policy(tmp_path), "--values", tmp_path / "values.yaml")
+
+    assert "want a whole number" in result.output
+    assert "replicaCount" in result.output
+
+
+def test_without_tls_one_is_warned(tmp_path: Path) -> None:
+    result = run("render", "service", policy(tmp_path), "--ignorable", "--tls", "none")
+
+    assert result.exit_code == 0
+    assert "without TLS" in result.stderr
+    assert "https://" not in result.stdout
+
+
+def test_certificates_are_shown_with_their_ends(tmp_path: Path) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "10d")
+    table = run("certs", "show", tmp_path)
+    rows = json.loads(run("certs", "show", tmp_path, "-o", "json").stdout)
+
+    assert table.exit_code == 0
+    assert "server.crt" in table.stdout
+    assert [row["file"] for row in rows] == ["ca.crt", "server.crt", "client.crt"]
+    assert 9 < rows[1]["daysLeft"] <= 10
+
+
+def test_one_that_has_ended_is_a_no(tmp_path: Path) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "0")
+    result = run("certs", "show", tmp_path)
+
+    assert result.exit_code == 1
+    assert "ended" in result.stdout
+
+
+def test_renewal_says_what_it_did(tmp_path: Path) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "10")
+
+    assert run("certs", "renew", tmp_path, "--before", "5d").output == "nothing to do\n"
+    assert "wrote" in run("certs", "renew", tmp_path, "--before", "30d").output
+    assert "next.key" in run("certs", "renew", tmp_path, "--rotate-ca").output
+    assert "server.crt" in run("certs", "renew", tmp_path, "--reissue").output
+    assert "ca.crt" in run("certs", "renew", tmp_path, "--forget-old-ca").output
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith("bayplan.install.certificate")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("bayplan.install.certificate_files", raising=False)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+
+    result = run("certs", "show", tmp_path)
+
+    assert result.exit_code == 1
+    assert "pip install 'bayplan[certs]'" in result.output
