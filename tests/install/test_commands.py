@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -236,3 +237,21 @@ def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert result.exit_code == 1
     assert "pip install 'bayplan[certs]'" in result.output
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
+    context = click.Context(commands)
+    names = commands.list_commands(context)
+    options = [
+        option
+        for name in ("render", "certs")
+        if (command := commands.get_command(context, name))
+        for each in (command, *getattr(command, "commands", {}).values())
+        for parameter in each.params
+        for option in parameter.opts
+        if option.startswith("--")
+    ]
+
+    assert [name for name in names if f"`bayplan {name}" not in page and f"`{name}`" not in page] == []
+    assert [option for option in options if option not in page] == []

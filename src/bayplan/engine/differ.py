@@ -29,7 +29,7 @@ class Word(Struct, frozen=True, rename="camel"):
     reason: str = ""
     detail: str = ""
     score: float | None = None
-    """0 to 10, as kube-scheduler is told it, 0 to 100 where we schedule; null where it was not about scores."""
+    """0 to 10, as kube-scheduler is told it; 0 to 100 where we schedule; null where it is not scored."""
 
 
 class NodeDifference(Struct, frozen=True, rename="camel"):
