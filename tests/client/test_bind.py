@@ -242,7 +242,7 @@ async def test_lists_are_read_page_by_page() -> None:
     ("answer", "error", "said"),
     [
         pytest.param((401, "Unauthorized"), ApiError, "token or certificate", id="401"),
-        pytest.param((403, "forbidden"), ApiError, "RBAC", id="403"),
+        pytest.param((403, "forbidden"), ApiError, "forbidden.*lacks a right.*bayplan render", id="403"),
         pytest.param((302, ""), ApiError, "302", id="a redirect is not followed"),
         pytest.param((200, "<html>"), ConnectError, "not what an API server sends", id="a login page"),
     ],

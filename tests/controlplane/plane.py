@@ -102,10 +102,10 @@ class ControlPlane:
         self.apiserver.wait_until(lambda: _apiserver_ready(self.api), READY_SECONDS)
 
     @contextmanager
-    def other_apiserver(self) -> Iterator[OtherApiServer]:
+    def other_apiserver(self, *flags: str) -> Iterator[OtherApiServer]:
         """A second one on a port of its own, ready; everything else here keeps to the first."""
         port, name = free_port(), f"kube-apiserver-{next(self._numbers)}"
-        argv = [*self._apiserver_argv, f"--secure-port={port}"]
+        argv = [*self._apiserver_argv, f"--secure-port={port}", *flags]
         other = OtherApiServer(
             f"https://127.0.0.1:{port}", Child(name, argv, log=self.directory / f"{name}.log")
         )

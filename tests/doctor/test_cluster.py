@@ -167,6 +167,16 @@ def test_the_rights_that_are_needed_follow_from_the_files(name: str, expected: s
     assert {"list nodes", "watch pods"} <= rights
 
 
+def test_the_lease_is_asked_about_by_its_name_as_roles_allow_it() -> None:
+    setting = Setting(ours=read_case(FOLDER / "clean-with-bayplan.yaml").ours())
+
+    rights = needed([scheduler("clean-with-bayplan.yaml")], setting)
+
+    named = {right.verb: right.name for right in rights if right.resource == "leases"}
+    assert named == {"get": "bayplan", "update": "bayplan", "create": ""}
+    assert not any(right.name for right in rights if right.resource != "leases")
+
+
 @pytest.mark.parametrize(
     ("nodes", "percentage", "expected"),
     [

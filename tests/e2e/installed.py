@@ -126,8 +126,11 @@ class Installed:
         return kubeconfig
 
     @contextmanager
-    def bayplan(self, kubeconfig: Path) -> Iterator[Child]:
-        """Our container: its command and arguments, with other addresses and places."""
+    def bayplan(self, kubeconfig: Path, *, ready: bool = True) -> Iterator[Child]:
+        """Our container: its command and arguments, with other addresses and places.
+
+        Without `ready` the block begins as soon as it answers at all.
+        """
         (workload,) = [each for each in self.objects if each["kind"] in ("Deployment", "DaemonSet")]
         spec = workload["spec"]["template"]["spec"]
         every = [*spec.get("initContainers", ()), *spec["containers"]]
@@ -145,9 +148,9 @@ class Installed:
             *([f"--listen=127.0.0.1:{self.port}"] if arguments[0] == "serve" else []),
         ]
         child = Child("bayplan", command, log=self._directory / "bayplan.log")
-        probe = container["readinessProbe"]["httpGet"]["path"]
+        probe = container["readinessProbe" if ready else "livenessProbe"]["httpGet"]["path"]
         try:
-            child.wait_until(lambda: self._answers(probe), READY_SECONDS)
+            child.wait_until(lambda: self.ops(probe)[0] == 200, READY_SECONDS)
             self._cluster.api.watched.append(child)
             try:
                 yield child
@@ -155,6 +158,18 @@ class Installed:
                 self._cluster.api.watched.remove(child)
         finally:
             child.stop()
+
+    def ops(self, path: str) -> tuple[int, str]:
+        """Ask the port of health and metrics; status and body, 0 where nobody answers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ops_port, timeout=10)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        except (OSError, http.client.HTTPException):
+            return 0, ""
+        finally:
+            connection.close()
 
     def kube_scheduler(self, kubeconfig: Path, text: str) -> Scheduler:
         """kube-scheduler with a rendered configuration, as the holder of the kubeconfig."""
@@ -181,13 +196,3 @@ class Installed:
         for address in ("127.0.0.1:8888", "bayplan.kube-system.svc:8888"):
             text = text.replace(f"://{address}", f"://127.0.0.1:{self.port}")
         return text
-
-    def _answers(self, path: str) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.ops_port, timeout=10)
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()

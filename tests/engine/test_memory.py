@@ -140,7 +140,7 @@ class _Asked:
         self.score: list[int] = []
 
 
-def _counting(asked: _Asked, *, reads: ReadsOf) -> Policy:
+def _counting(asked: _Asked, *, reads: ReadsOf, range: tuple[float, float] | None = (0, 100)) -> Policy:
     @bayplan.policy
     class Counting:
         @bayplan.filter(reads=reads)
@@ -148,7 +148,7 @@ def _counting(asked: _Asked, *, reads: ReadsOf) -> Policy:
             asked.filter.append(len(nodes))
             return bayplan.Reason("full").where(nodes["cpu.free"] < pod.cpu_milli)
 
-        @bayplan.score(range=(0, 100), reads=reads)
+        @bayplan.score(range=range, reads=reads)
         def room(self, nodes):  # type: ignore[no-untyped-def]
             asked.score.append(len(nodes))
             return nodes["cpu.free"] / 1000
@@ -179,8 +179,16 @@ def test_hooks_are_asked_as_little_as_they_promise(reads: ReadsOf, asked: list[i
     assert noted.score == asked
 
 
-def test_a_node_that_is_full_is_told_with_its_numbers() -> None:
-    policies = [_counting(_Asked(), reads="pods")]
+@pytest.mark.parametrize(
+    "range",
+    [
+        pytest.param((0, 100), id="scores as they are"),
+        pytest.param((0, 3), id="scores on a scale of their own"),
+        pytest.param(None, id="scores that are stretched"),
+    ],
+)
+def test_a_node_that_is_full_is_told_with_its_numbers(range: tuple[float, float] | None) -> None:
+    policies = [_counting(_Asked(), reads="pods", range=range)]
     memory = Memory()
     draft = Draft(_cluster(3))
     for pod in _pods(12):

@@ -132,3 +132,26 @@ def test_the_documents_name_every_right(shape: str, page: str, tmp_path: Path) -
 
 def test_every_right_has_a_reason() -> None:
     assert all(right.why for right in RIGHTS)
+
+
+def test_a_scheduler_may_give_volumes_to_claims_that_wait_for_their_first_pod(tmp_path: Path) -> None:
+    rights = granted(of_kind("ClusterRole", found(made("standalone", policy(tmp_path)))))
+    volumes = ("persistentvolumes", "persistentvolumeclaims")
+
+    assert {(resource, verb) for resource in volumes for verb in ("get", "patch")} <= rights
+
+
+def test_the_rights_of_a_scheduler_are_those_of_its_page(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/schedule.md").read_text()
+    shown = next(
+        one
+        for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+        for one in yaml.safe_load_all(block)
+        if one and one.get("kind") == "ClusterRole"
+    )
+    some = found(made("standalone", policy(tmp_path)))
+    ours = granted(of_kind("ClusterRole", some)) | granted(of_kind("Role", some))
+
+    assert ours <= granted(shown)
+    reads = {(resource, verb) for resource, verb in granted(shown) - ours if verb == "get"}
+    assert granted(shown) - ours == reads, "more than we need is a read at the most"

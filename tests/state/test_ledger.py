@@ -490,3 +490,63 @@ async def test_whoever_waits_until_a_bind_is_settled_finds_it_so() -> None:
 
     assert ledger.unsettled_count == 0
     await ledger.settled("somebody else")
+
+
+@pytest.mark.parametrize(
+    ("surprise", "term"),
+    [
+        pytest.param(RuntimeError("the last word took too long"), 2, id="of the policies' last word"),
+        pytest.param(RuntimeError("not what a client raises"), 1, id="of the client"),
+    ],
+)
+async def test_a_surprise_while_rolling_forward_is_no_answer_and_it_is_tried_again(
+    surprise: Exception, term: int
+) -> None:
+    pod, terms = make_pod("p", uid="u"), [1]
+    cache = make_cache(pod)
+    api = Api(ConnectError("lost"), *([surprise] if term == 1 else []))
+    words: list[Exception | None] = [surprise, None]
+
+    async def last_word(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        word = words.pop(0)
+        if word is not None:
+            raise word
+        return "", {}
+
+    ledger = Ledger(
+        cache,
+        api,  # type: ignore[arg-type]
+        commit=last_word,
+        timeout_seconds=1,
+        term=lambda: terms[0],
+    )
+    cache.assume(pod, "a")
+    with pytest.raises(BindRefused):
+        await ledger.bind_assumed(pod, "a")
+    terms[0] = term
+
+    await ledger.settled(pod.uid)
+
+    assert api.bound == {"u": "a"}
+    assert ledger.unsettled_count == 0
+
+
+async def test_what_was_decided_before_somebody_else_may_have_bound_is_not_sent() -> None:
+    pod, api, terms = make_pod("p", uid="u"), Api(), [1]
+    cache = make_cache(pod)
+    ledger = Ledger(
+        cache,
+        api,  # type: ignore[arg-type]
+        commit=None,
+        timeout_seconds=1,
+        term=lambda: terms[0],
+    )
+    cache.assume(pod, "a")
+    decided_in = ledger.term
+    terms[0] = 2
+
+    with pytest.raises(BindRefused, match="another one was the leader meanwhile"):
+        await ledger.bind_assumed(pod, "a", term=decided_in)
+
+    assert api.posts == []
+    assert counts(cache) == [0, 0]

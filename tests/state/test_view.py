@@ -179,3 +179,29 @@ async def test_a_node_that_is_deleted_while_it_is_read_does_not_come_back() -> N
     assert not await view.read(["ghost"])
 
     assert list(now(view).nodes.names) == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("status", "level"),
+    [
+        pytest.param(403, "WARNING", id="we may not: somebody has to mend that"),
+        pytest.param(404, "INFO", id="it is gone again"),
+    ],
+)
+async def test_a_node_that_cannot_be_read_is_told_of(
+    status: int, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+
+    def refuse() -> None:
+        raise ApiError(status, 'cannot get resource "nodes"', doing="reading node ghost")
+
+    api.while_reading = refuse
+
+    with caplog.at_level("INFO"):
+        assert not await view.read(["ghost"])
+
+    (said,) = [record for record in caplog.records if "ghost is not in view" in record.message]
+    assert said.levelname == level
+    assert 'cannot get resource "nodes"' in said.message

@@ -25,14 +25,18 @@ class Channel:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.server_date = ""
-        """The ``Date`` of the last answer: what the server's clock says."""
+        self._last_header: Callable[[str], str] = lambda _: ""
         connector = aiohttp.TCPConnector(limit=64, socket_factory=open_socket)
         self._lines = (
             None if connection.proxy else Lines(connection.server, server_name=connection.server_name)
         )
         # Proxies of the environment are for the internet; the API server is named in the kubeconfig.
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
+
+    @property
+    def server_date(self) -> str:
+        """The ``Date`` of the last answer: what the server's clock says."""
+        return self._last_header("date")
 
     async def close(self) -> None:
         """Close them all."""
@@ -72,10 +76,11 @@ class Channel:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # ValueError: an address or a header that cannot be sent, or an answer that cannot be read.
             raise _network_error(error, doing=doing) from error
-        self.server_date = answer.date
+        self._last_header = answer.header
         if 200 <= answer.status < 300:
             return answer.content
-        raise self._refusal(answer.status, answer.retry_after, answer.content, doing=doing, access=access)
+        wait = answer.header("retry-after")
+        raise self._refusal(answer.status, wait, answer.content, doing=doing, access=access)
 
     async def _ask(
         self,
@@ -94,9 +99,7 @@ class Channel:
         url = self._connection.server + path
         async with self._session.request(method, url, params=params, data=data, **options) as response:
             told = response.headers
-            return _Answer(
-                response.status, await response.read(), told.get("Date", ""), told.get("Retry-After", "")
-            )
+            return _Answer(response.status, await response.read(), lambda name: told.get(name, ""))
 
     async def _write(
         self,
@@ -123,7 +126,7 @@ class Channel:
             if sent or isinstance(error, ssl.SSLCertVerificationError):
                 raise
             raise _NoLine(str(error) or "no connection in time") from error
-        return _Answer(answer.status, answer.body, answer.header("date"), answer.header("retry-after"))
+        return _Answer(answer.status, answer.body, answer.header)
 
     async def lines(
         self,
@@ -166,6 +169,8 @@ class Channel:
 
     async def _access_within(self, seconds: float, doing: str) -> Access:
         """What to show, in the caller's time: a bind that goes out late may go out too late."""
+        if self._connection.login is None:
+            return self._connection.access()
         try:
             async with asyncio.timeout(max(seconds, 0)):
                 return await self._access()
@@ -208,8 +213,8 @@ class Channel:
 class _Answer:
     status: int
     content: bytes
-    date: str
-    retry_after: str
+    header: Callable[[str], str]
+    """The value of a header, ``""`` where there is none."""
 
 
 class _NoLine(OSError):

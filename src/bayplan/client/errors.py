@@ -34,7 +34,7 @@ class ApiError(Exception):
 
 _HINTS = {
     401: "; the token or certificate in the kubeconfig is not accepted",
-    403: "; the user lacks a right: see docs/how-to/connect.md for the RBAC rules",
+    403: "; the user lacks a right: `bayplan render` prints the RBAC rules, see docs/install.md",
 }
 
 

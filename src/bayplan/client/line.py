@@ -60,6 +60,7 @@ class Line:
         self._socket = opened
         self._loop = asyncio.get_running_loop()
         self._unsent = memoryview(b"")
+        self._full = False
         self._reader = Reader()
         self._answer: asyncio.Future[Answer] | None = None
         self._loop.add_reader(opened, self._readable)
@@ -96,11 +97,14 @@ class Line:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]
         except _AGAIN:
             self._loop.add_writer(self._socket, self._writable)
+            self._full = True
             return
         except OSError as error:
             self._fail(error)
             return
-        self._loop.remove_writer(self._socket)
+        if self._full:
+            self._loop.remove_writer(self._socket)
+            self._full = False
 
     def _readable(self) -> None:
         try:

@@ -35,8 +35,11 @@ class Lines:
     @asynccontextmanager
     async def line(self, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> AsyncIterator[Line]:
         """A line for one request: `OSError` or `TimeoutError` where none was to be had in time."""
-        async with asyncio.timeout(timeout_seconds):
-            await self._turn()
+        if self._free > 0:
+            self._free -= 1
+        else:
+            async with asyncio.timeout(timeout_seconds):
+                await self._turn()
         line: Line | None = None
         try:
             line = self._pick(tls) or await self._open(tls, timeout_seconds)
@@ -56,9 +59,6 @@ class Lines:
         self._idle.clear()
 
     async def _turn(self) -> None:
-        if self._free > 0:
-            self._free -= 1
-            return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:

@@ -84,6 +84,7 @@ async def _may(client: ApiClient, account: tuple[str, str] | None, right: Right)
         "group": right.group,
         "resource": right.resource,
         "subresource": right.subresource,
+        "name": right.name,
     }
     spec: dict[str, Any] = {"resourceAttributes": attributes}
     kind, path = "SelfSubjectAccessReview", f"{_API}/selfsubjectaccessreviews"

@@ -77,6 +77,11 @@ class Ours:
         return self._raw("cluster", "nudge", "enabled") is True
 
     @property
+    def lease_name(self) -> str:
+        """The Lease that one of several servers holds."""
+        return self._text("extender", "lease", "name") or _EXTENDER.lease.name
+
+    @property
     def deadline_seconds(self) -> float:
         """How long one request may take."""
         try:

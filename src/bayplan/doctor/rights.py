@@ -1,13 +1,17 @@
-"""The rights that Bayplan needs of the API server, and those that it must not have."""
+"""The rights that Bayplan needs of the API server, by the table of the installation, and those too many."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from bayplan.doctor.extender_entry import may_be_ours
 from bayplan.doctor.ours import Ours
 from bayplan.doctor.scheduler_file import SchedulerFile
 from bayplan.doctor.setting import Setting
 from bayplan.engine.commit import commits
+from bayplan.install import rights as install
+from bayplan.install.names import Release
+from bayplan.install.rights import rights_of
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,8 @@ class Right:
     purpose: str = ""
     group: str = ""
     subresource: str = ""
+    name: str = ""
+    """Of the one object that it is for; empty for all."""
 
     def __str__(self) -> str:
         full = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
@@ -43,21 +49,6 @@ WIDE = (
     Right("*", "*", group="*"),
     Right("list", "secrets"),
 )
-_VIEW = tuple(
-    Right(verb, resource, "Bayplan watches nodes and pods")
-    for resource in ("nodes", "pods")
-    for verb in ("list", "watch")
-)
-_NODE = Right("get", "nodes", "a node that kube-scheduler hears of before us is read at once")
-_BIND = (
-    Right("create", "pods", "bindVerb", subresource="binding"),
-    Right("get", "pods", "bindVerb: a lost reply is looked into"),
-)
-_LEASE = tuple(
-    Right(verb, "leases", "of several servers one binds", group="coordination.k8s.io")
-    for verb in ("get", "create", "update")
-)
-_NUDGE = Right("patch", "pods", "cluster.nudge")
 
 
 def needed(schedulers: Sequence[SchedulerFile], setting: Setting) -> list[Right]:
@@ -65,11 +56,21 @@ def needed(schedulers: Sequence[SchedulerFile], setting: Setting) -> list[Right]
     mine = [entry for file in schedulers for entry in file.entries if may_be_ours(file, entry, setting)]
     binds = any(entry.text("bindVerb") for entry in mine)
     ours: Ours | None = setting.ours
-    rights = [*_VIEW, _NODE]
-    if binds:
-        rights += _BIND
-    if binds and ours is not None and commits(ours.policies):
-        rights += _LEASE
-    if ours is not None and ours.nudges:
-        rights.append(_NUDGE)
-    return rights
+    commit = ours is not None and commits(ours.policies)
+    # Of several servers behind a Service one holds a Lease; beside each kube-scheduler nobody does.
+    values = {
+        "shape": "service" if commit else "control-plane",
+        "verbs": {"bind": binds},
+        "config": {"cluster": {"nudge": {"enabled": ours is not None and ours.nudges}}},
+    }
+    lease_name = ours.lease_name if ours is not None else ""
+    return list(_singly(rights_of(Release(values, namespace="", minor=setting.version.minor)), lease_name))
+
+
+def _singly(table: Iterable[install.Right], lease_name: str) -> Iterator[Right]:
+    """The lines of the table of rights, verb by verb. By name only what exists can be allowed."""
+    for line in table:
+        for path, verb in product(line.resources, line.verbs):
+            resource, _, subresource = path.partition("/")
+            name = lease_name if line.own and verb != "create" else ""
+            yield Right(verb, resource, line.why, line.group, subresource, name)

@@ -35,7 +35,7 @@ class Again:
         cls, recalled: Recalled | None, left: NodeTable, *, passed: NDArray[np.bool_], rows: Rows
     ) -> "Again | None":
         """For scores, which see the ``rows`` that are left; ``None`` where those are not the same as then."""
-        if recalled is None or not np.array_equal(passed, recalled.said.passed):
+        if recalled is None or not np.array_equal(passed, recalled.said.frame.passed):
             return None
         changed = recalled.changed
         if rows.size < passed.size:

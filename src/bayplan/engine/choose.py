@@ -18,6 +18,7 @@ from bayplan.engine.cycle import Question, filter_and_score
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
 from bayplan.engine.memory import Memory
+from bayplan.engine.quick import quickly
 from bayplan.engine.unschedulable import unschedulable
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
@@ -50,7 +51,7 @@ class Choice:
     def any_of_best(self, rng: random.Random) -> str:
         """One of them; there may be thousands, of which only its own name is looked up."""
         judged, rows = self._best
-        return judged.nodes.names[int(rows[rng.randrange(len(rows))])]
+        return judged.nodes.name(int(rows[rng.randrange(len(rows))]))
 
     @cached_property
     def _best(self) -> tuple[Decision, NDArray[np.intp]]:
@@ -75,5 +76,12 @@ def choose(
     memory: Memory | None = None,
 ) -> Choice:
     """Filter all nodes of the cluster, then score those that passed; a ``memory`` only makes it faster."""
+    attempt = attempt or Attempt()
+    recalled = memory.recall(pod, cluster) if memory is not None else None
+    if memory is not None and recalled is not None:
+        found = quickly(recalled, attempt, now)
+        if found is not None:
+            memory.keep(cluster, *found, frame=recalled.said.frame)
+            return Choice(*found)
     question = Question(pod, cluster.nodes, cluster, now)
-    return Choice(*filter_and_score(policies, question, attempt or Attempt(), memory))
+    return Choice(*filter_and_score(policies, question, attempt, memory=memory, recalled=recalled))

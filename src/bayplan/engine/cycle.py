@@ -19,8 +19,7 @@ from bayplan.engine.again import Again
 from bayplan.engine.combine import combine, normalise
 from bayplan.engine.decision import NOBODY, Decision, Outcome
 from bayplan.engine.guard import CURRENT_POD, Attempt, Failure, guarded
-from bayplan.engine.memory import Memory
-from bayplan.engine.quick import quickly
+from bayplan.engine.memory import Memory, Recalled
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.table import NodeTable
@@ -82,21 +81,20 @@ def score_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt
 
 
 def filter_and_score(
-    policies: Sequence[Policy], question: Question, attempt: Attempt, memory: Memory | None = None
+    policies: Sequence[Policy],
+    question: Question,
+    attempt: Attempt,
+    *,
+    memory: Memory | None = None,
+    recalled: Recalled | None = None,
 ) -> tuple[Decision, Decision | None]:
     """Both, one after the other: scores are of the nodes that passed, where there are two or more.
 
     Policies prepare once. Where every node passed, the table itself is scored, with the columns it has. With
-    a ``memory`` of pods like this one, hooks are asked only about what has changed, as far as they promise
-    that nothing else matters; the answer is the same.
+    what was ``recalled`` of a pod like this one, hooks are asked only about what has changed, as far as they
+    promise that nothing else matters; the answer is the same, and goes into the ``memory``.
     """
-    pod, nodes, cluster = question.pod, question.nodes, question.cluster
-    recalled = memory.recall(pod, cluster) if memory is not None else None
-    if memory is not None and recalled is not None:
-        found = quickly(recalled, attempt, question.now)
-        if found is not None:
-            memory.keep(cluster, *found, plan=recalled.said.plan)
-            return found
+    nodes = question.nodes
     cycle = _Cycle(policies, question, attempt, Again.of_filters(recalled, nodes))
     cycle.filter()
     filtered = cycle.decision(scored=False)
@@ -110,7 +108,7 @@ def filter_and_score(
         scored = after.decision(scored=True)
     # What was said with others there is not what would be said without them.
     if memory is not None and not cycle.beside_others:
-        memory.keep(cluster, filtered, scored)
+        memory.keep(question.cluster, filtered, scored)
     return filtered, scored
 
 

@@ -32,36 +32,12 @@ _MOST = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
-    """What was said at one moment."""
+class Frame:
+    """What stays the same as long as no node is refused that was not before, nor the other way round."""
 
-    marks: Marks
-    objects: Objects
-    readings: Readings
     filtered: tuple[Outcome, ...]
-    scored: tuple[Outcome, ...] | None
-    """``None`` where there was nothing to compare."""
     refused_by: NDArray[np.int16]
-    total: NDArray[np.float64] | None
-    plan: "Plan"
-
-    @cached_property
-    def outcomes(self) -> dict[int, Outcome]:
-        """By identity of the hook, of those that promise something."""
-        every = (*self.filtered, *(self.scored or ()))
-        return {id(outcome.hook): outcome for outcome in every if outcome.hook.spec.reads != "cluster"}
-
-    @cached_property
-    def passed(self) -> NDArray[np.bool_]:
-        """The nodes that were left for scores."""
-        return np.equal(self.refused_by, NOBODY)
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What has to be looked at for the next pod of a kind, as far as that is always the same."""
-
-    simple: bool
+    simple: bool = False
     """Whether every hook promises something, and every node has its score."""
     conditions: frozenset[Callable[[Pod, Snapshot], Reads]] = frozenset()
     """What has to be `node` still, of hooks that do not promise it for every pod."""
@@ -69,31 +45,70 @@ class Plan:
     """Those that read the pods on a node."""
 
     @classmethod
-    def of(cls, filtered: Decision, scored: Decision | None) -> "Plan":
-        """The plan for pods like this one."""
+    def of(cls, filtered: Decision, scored: Decision | None) -> "Frame":
+        """The frame for pods like this one."""
+        told = filtered.outcomes, filtered.refused_by
         if scored is None or scored.total is None or any(map(_has_gaps, scored.outcomes)):
-            return cls(simple=False)
+            return cls(*told)
         every = (*filtered.outcomes, *scored.outcomes)
         prepared = {outcome.hook.policy for outcome in every if outcome.hook.spec.kind == "prepare"}
         hooks = [outcome.hook for outcome in every if outcome.hook.spec.kind != "prepare"]
-        if any(
-            hook.spec.reads == "cluster" or (hook.spec.reads == "pods" and hook.policy in prepared)
-            for hook in hooks
-        ):
-            return cls(simple=False)
+        if any(hook.spec.reads == "cluster" or _wants_more(hook, prepared) for hook in hooks):
+            return cls(*told)
         return cls(
+            *told,
             simple=True,
             conditions=frozenset(hook.spec.reads for hook in hooks if callable(hook.spec.reads)),
             filters=tuple(h for h in hooks if h.spec.kind == "filter" and h.spec.reads == "pods"),
         )
 
     def holds(self, pod: Pod, cluster: Snapshot) -> bool:
-        """Whether it will do for this pod in this cluster."""
+        """Whether a few numbers are all that can be different for this pod in this cluster."""
         return self.simple and all(reads(pod, cluster) == "node" for reads in self.conditions)
+
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        """The nodes that were left for scores."""
+        return np.equal(self.refused_by, NOBODY)
+
+    @cached_property
+    def left(self) -> Rows | None:
+        """Their rows; ``None`` where that is all of them."""
+        rows = np.flatnonzero(self.passed)
+        return None if rows.size == self.passed.size else rows
+
+    @cached_property
+    def nobody(self) -> NDArray[np.int16]:
+        """That none of them is refused."""
+        return np.full(int(self.passed.sum()), NOBODY, dtype=np.int16)
 
 
 def _has_gaps(outcome: Outcome) -> bool:
     return outcome.normalised is not None and math.isnan(outcome.normalised.sum())
+
+
+def _wants_more(hook: Hook, prepared: set[str]) -> bool:
+    """Whether a hook that would be asked about some nodes alone wants to see more than those."""
+    return hook.spec.reads == "pods" and (hook.policy in prepared or "cluster" in hook.spec.parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What was said at one moment."""
+
+    marks: Marks
+    objects: Objects
+    readings: Readings
+    frame: Frame
+    scored: tuple[Outcome, ...] | None
+    """``None`` where there was nothing to compare."""
+    total: NDArray[np.float64] | None
+
+    @cached_property
+    def outcomes(self) -> dict[int, Outcome]:
+        """By identity of the hook, of those that promise something."""
+        every = (*self.frame.filtered, *(self.scored or ()))
+        return {id(outcome.hook): outcome for outcome in every if outcome.hook.spec.reads != "cluster"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,35 +145,36 @@ class Memory:
         said = self._known.get(likeness(pod))
         if said is None or cluster.marks is None:
             return None
-        if cluster.objects is not said.objects or cluster.nodes.readings is not said.readings:
+        if cluster.objects is not said.objects or cluster.same_nodes.readings is not said.readings:
             return None
         changed = cluster.marks.changed_since(said.marks)
-        if changed is None or changed.size > self._most * len(cluster.nodes):
+        if changed is None or changed.size > self._most * len(cluster.same_nodes):
             return None
         return Recalled(pod, cluster, said, changed)
 
     def keep(
-        self, cluster: Snapshot, filtered: Decision, scored: Decision | None, *, plan: Plan | None = None
+        self, cluster: Snapshot, filtered: Decision, scored: Decision | None, *, frame: Frame | None = None
     ) -> None:
-        """Remember what was said, where it can be of use again; ``plan`` where it is the same as before."""
+        """Remember what was said, where it can be of use again; ``frame`` where it is that of before."""
         kind, marks = likeness(filtered.pod), cluster.marks
-        failures = (*filtered.failures, *(scored.failures if scored else ()))
-        if not kind or marks is None or failures:
+        if not kind or marks is None:
             return
+        if frame is None:
+            if filtered.failures or (scored is not None and scored.failures):
+                return
+            frame = Frame.of(filtered, scored)
         said = Said(
             marks,
             cluster.objects,
-            cluster.nodes.readings,
-            filtered.outcomes,
+            cluster.same_nodes.readings,
+            frame,
             scored.outcomes if scored else None,
-            filtered.refused_by,
             scored.total if scored else None,
-            plan or Plan.of(filtered, scored),
         )
         # As the last one. A thread that was given up may be here as well: no step relies on the one before.
         self._known.pop(kind, None)
         self._known[kind] = said
-        while len(self._known) > min(self._limit, 1 + _ROWS // (1 + len(said.refused_by))):
+        while len(self._known) > min(self._limit, 1 + _ROWS // (1 + len(frame.refused_by))):
             self._known.pop(next(iter(self._known)), None)
 
 

@@ -6,7 +6,7 @@ said, and the pod is judged the long way.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 def quickly(recalled: Recalled, attempt: Attempt, now: datetime) -> tuple[Decision, Decision] | None:
     """Both decisions; ``None`` where the pod has to be judged the long way."""
-    if recalled.cluster.expected or not recalled.said.plan.holds(recalled.pod, recalled.cluster):
+    if recalled.cluster.expected or not recalled.said.frame.holds(recalled.pod, recalled.cluster):
         return None
     quick = _Quick(recalled, attempt, now)
     token = CURRENT_POD.set(recalled.pod.key)
@@ -41,47 +41,49 @@ def quickly(recalled: Recalled, attempt: Attempt, now: datetime) -> tuple[Decisi
 class _Quick:
     def __init__(self, recalled: Recalled, attempt: Attempt, now: datetime) -> None:
         self._pod, self._cluster = recalled.pod, recalled.cluster
-        self._said = recalled.said
+        self._said, self._frame = recalled.said, recalled.said.frame
         self._changed = recalled.changed
         self._attempt = attempt
         self._now = now
         self._started = time.perf_counter()
 
     def decisions(self) -> tuple[Decision, Decision] | None:
-        said, nodes, rows = self._said, self._cluster.nodes, self._changed
-        if rows.size and not self._all_pass(nodes.take(rows)):
+        frame, nodes = self._frame, self._cluster.same_nodes
+        changed = self._cluster.look(self._changed)
+        if self._changed.size and not self._all_pass(changed):
             return None
-        left = np.flatnonzero(said.passed)
+        # Those that were refused are so still: they were not among the changed.
+        left, rows = frame.left, self._changed
         table = nodes
-        if left.size < len(nodes):
-            # Those that were refused are so still: they were not among the changed.
+        if left is not None:
             table, rows = nodes.take(left), left.searchsorted(rows)
-        scored = self._scored(table, rows)
+        scored = self._scored(changed, rows)
         if scored is None:
             return None
-        outcomes, total = scored
-        return self._decision(nodes, said.filtered, said.refused_by, None), self._decision(
-            table, outcomes, np.full(len(table), NOBODY, dtype=np.int16), total
-        )
+        filtered = self._decision(nodes, frame.filtered, frame.refused_by, None)
+        return filtered, self._decision(table, scored[0], frame.nobody, scored[1])
 
     def _all_pass(self, changed: NodeTable) -> bool:
         """Whether none of the nodes that changed is refused, or was."""
-        if (self._said.refused_by[self._changed] != NOBODY).any():
+        if (self._frame.refused_by[self._changed] != NOBODY).any():
             return False
-        for hook in self._said.plan.filters:
+        for hook in self._frame.filters:
             verdict, failure = self._ask(hook, changed, lift.verdict)
             if failure or verdict is None or verdict.codes.any():
                 return False
         return True
 
-    def _scored(self, table: NodeTable, rows: Rows) -> tuple[tuple[Outcome, ...], NDArray[np.float64]] | None:
+    def _scored(
+        self, changed: NodeTable, rows: Rows
+    ) -> tuple[tuple[Outcome, ...], NDArray[np.float64]] | None:
+        """What scores say; ``rows`` are those of the nodes that changed, among those that are left."""
         said = self._said
         assert said.scored is not None, "a simple case has scores"
         assert said.total is not None, "a simple case has scores"
         if not rows.size:
             return said.scored, said.total
-        changed = table.take(rows)
         outcomes = []
+        elsewhere = False
         for outcome in said.scored:
             if outcome.hook.spec.reads != "pods":
                 outcomes.append(outcome)
@@ -95,13 +97,11 @@ class _Quick:
                 return None
             else:
                 outcomes.append(rescored(outcome, rows, fresh))
-        heard = [outcome for outcome in outcomes if outcome.normalised is not None and not outcome.shadow]
-        part = combine(
-            [outcome.normalised[rows] for outcome in heard if outcome.normalised is not None],
-            [outcome.weight for outcome in heard],
-            len(rows),
-        )
-        return tuple(outcomes), patched(said.total, rows, part)
+                # Scores that are stretched are stretched anew for all nodes.
+                elsewhere = elsewhere or outcome.hook.spec.range is None
+        if elsewhere:
+            return tuple(outcomes), _combined(outcomes, slice(None), len(said.total))
+        return tuple(outcomes), patched(said.total, rows, _combined(outcomes, rows, len(rows)))
 
     def _ask(
         self, hook: Hook, nodes: NodeTable, read: Callable[[Hook, dict[str, Any]], T]
@@ -131,3 +131,12 @@ class _Quick:
             total=total,
             seconds=time.perf_counter() - self._started,
         )
+
+
+def _combined(outcomes: Sequence[Outcome], rows: Rows | slice, count: int) -> NDArray[np.float64]:
+    heard = [
+        (outcome.normalised[rows], outcome.weight)
+        for outcome in outcomes
+        if outcome.normalised is not None and not outcome.shadow
+    ]
+    return combine([values for values, _ in heard], [weight for _, weight in heard], count)

@@ -5,6 +5,8 @@ kube-scheduler's own rights, where we run one, are those that Kubernetes brings 
 
 from dataclasses import dataclass
 
+from bayplan.install.evaluate import holds
+from bayplan.install.names import Release
 from bayplan.install.shapes import LEASED, SIDECAR, STANDALONE
 from bayplan.install.tree import All, Condition, Configured, Either, Given, Named, Not, Tree, When
 from bayplan.kube.kinds import OBJECT_KINDS
@@ -66,6 +68,13 @@ RIGHTS: tuple[Right, ...] = (
         STANDALONE,
     ),
     *_watched(),
+    Right(
+        _CORE,
+        ("persistentvolumeclaims", "persistentvolumes"),
+        ("get", "patch"),
+        "claims that wait for their first pod get a volume; a reply that was lost is looked into",
+        STANDALONE,
+    ),
     Right(_CORE, ("pods/binding",), ("create",), "bind", STANDALONE),
     Right(_CORE, ("pods/status",), ("patch",), "why a pod waits, and which node is kept for it", STANDALONE),
     Right(
@@ -100,6 +109,11 @@ LEASE_IS_USED = Either(LEASED, STANDALONE, SIDECAR)
 def rules(*, own: bool) -> list[Tree]:
     """The rules of the role for our namespace, or of that for the cluster."""
     return [When(right.when, _rule(right)) for right in RIGHTS if right.own is own]
+
+
+def rights_of(release: Release) -> list[Right]:
+    """The lines of the table that count for an installation."""
+    return [right for right in RIGHTS if holds(right.when, release)]
 
 
 def _rule(right: Right) -> Tree:

@@ -18,6 +18,7 @@ from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.objects import NO_OBJECTS, Objects
 from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
+from bayplan.snapshot.tally import PodKinds
 
 UNKNOWN_ROW = -1
 _NO_ROWS = np.empty(0, dtype=np.intp)
@@ -33,7 +34,7 @@ class Snapshot:
 
     def __init__(
         self,
-        nodes: NodeTable,
+        nodes: NodeTable | Callable[[], NodeTable],
         pods: Sequence[Pod] | Callable[[], Sequence[Pod]] | None,
         *,
         rows: dict[str, int] | None = None,
@@ -43,7 +44,7 @@ class Snapshot:
         marks: Marks | None = None,
         expected: Mapping[str, Collection[Pod]] = _NO_CHANGES,
     ) -> None:
-        self.nodes = nodes
+        self._nodes = nodes
         self.expected = expected
         """Pods that are not there yet, by the node kept for them: it must do with them and without."""
         self.marks = marks
@@ -72,6 +73,25 @@ class Snapshot:
             return cls(NodeTable(every), None, rows=rows, objects=objects)
         kept = [pod for pod in pods if not pod.finished]
         return cls(NodeTable(every, _load(rows, kept)), kept, rows=rows, objects=objects)
+
+    @cached_property
+    def nodes(self) -> NodeTable:
+        """The nodes, as a table."""
+        return self._nodes() if callable(self._nodes) else self._nodes
+
+    @property
+    def same_nodes(self) -> NodeTable:
+        """A table of the same nodes, for whoever does not look at the pods on them."""
+        return self.nodes
+
+    @property
+    def kinds(self) -> tuple[PodKinds, int]:
+        """The kinds of the placed pods, and how many of them, the first ones, there are here."""
+        return self.nodes.kinds
+
+    def look(self, rows: NDArray[np.intp]) -> NodeTable:
+        """Some nodes alone."""
+        return self.nodes.take(rows)
 
     @cached_property
     def pods(self) -> Sequence[Pod]:

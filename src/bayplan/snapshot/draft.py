@@ -1,81 +1,155 @@
 """A plan in the making: pods are put on nodes one after another, and each next one is judged with them there.
 
-Far cheaper than a what-if copy for each: a step touches one row, and all columns that were read before are
-taken over but for that row.
+Far cheaper than a what-if copy for each. A step changes one row of the columns that somebody reads; the table
+of all nodes is made only where somebody asks for it.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.kube.quantity import INT64_MAX
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.table import Load
+from bayplan.snapshot.marks import Marks
+from bayplan.snapshot.table import Load, NodeTable
+from bayplan.snapshot.tally import PodKinds, PodTable
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 
 
 class Draft:
-    """A cluster with some pods more than there are. Owned by one thread; its snapshots are frozen."""
+    """A cluster with some pods more than there are. Owned by one thread."""
 
     def __init__(self, cluster: Snapshot) -> None:
         load = cluster.nodes.load
         assert load is not None, "pods are placed where pods are known"
-        self._began = cluster
-        self._requests, self._pods = list(load.requests), list(load.pods)
-        self._tally = load.tally.growing()
-        self._placed: dict[str, Pod] = {}
-        self._loaded: set[int] = set()
+        self.began = cluster
+        self.requests, self.pods = list(load.requests), list(load.pods)
+        self.tally = load.tally.growing()
+        self.placed: list[tuple[Pod, int]] = []
+        """Every pod that was placed, as it is there, with its row."""
         self._marks = cluster.marks.drafted() if cluster.marks else None
-        self._now = cluster
+        self._now: Snapshot = cluster
+        # The last table that somebody asked for, and how many pods it has.
+        self._table: tuple[NodeTable, int] = (cluster.nodes, 0)
 
     def place(self, pod: Pod, node: str, annotations: Mapping[str, str] = EMPTY) -> None:
         """The pod is on that node, with what it got there."""
-        row = self._began.rows[node]
+        row = self.began.rows[node]
         there = _moved(pod, node, annotations)
-        self._placed[pod.uid] = there
-        self._pods[row] += (there,)
-        self._requests[row] = _more(self._requests[row], pod)
+        self.placed.append((there, row))
+        self.pods[row] += (there,)
+        self.requests[row] = _more(self.requests[row], pod)
         # Its kind does not depend on where it is.
-        self._tally.add(pod, row)
-        self._loaded.add(row)
+        self.tally.add(pod, row)
+        requested, of_load = self._columns
+        for name, values in requested.items():
+            values[row] = self.requests[row].get(name.rpartition(".")[0], 0)
+        for column, values in of_load.items():
+            values[row] = column.read_pods([self.pods[row]])[0]
+        if self._marks is not None:
+            self._marks = self._marks.after(np.array([row], dtype=np.intp))
+        self._now = _Drafted(self, self._marks)
 
     @property
     def snapshot(self) -> Snapshot:
         """The cluster with all that was placed so far."""
-        if not self._loaded:
-            return self._now
-        rows = np.array(sorted(self._loaded), dtype=np.intp)
-        load = Load(list(self._requests), list(self._pods), self._tally.freeze())
-        before = self._now.nodes
-        table = before.followed_by(before.objects, load, changed=_NO_ROWS, loaded=rows)
-        if self._marks is not None:
-            self._marks = self._marks.after(rows)
-        placed = dict(self._placed)
-        began = self._began
-        self._now = Snapshot(
-            table,
-            lambda: [*(pod for pod in began.pods if pod.uid not in placed), *placed.values()],
+        return self._now
+
+    def look(self, rows: NDArray[np.intp]) -> NodeTable:
+        """Some nodes as they are now."""
+        requested, of_load = self._columns
+        chosen = rows.tolist()
+        return self.began.nodes.rows_with(
+            rows,
+            Load([self.requests[row] for row in chosen], [self.pods[row] for row in chosen]),
+            requested={name: values[rows] for name, values in requested.items()},
+            of_load={column: values[rows] for column, values in of_load.items()},
+        )
+
+    def table(self, count: int, tally: PodTable) -> NodeTable:
+        """All nodes with the first pods that were placed, so many of them."""
+        before, known = self._table if self._table[1] <= count else (self.began.nodes, 0)
+        load = before.load
+        assert load is not None, "pods are placed where pods are known"
+        requests, pods = list(load.requests), list(load.pods)
+        fresh = self.placed[known:count]
+        for pod, row in fresh:
+            pods[row] += (pod,)
+            requests[row] = _more(requests[row], pod)
+        loaded = np.array(sorted({row for _, row in fresh}), dtype=np.intp)
+        changed = Load(requests, pods, tally)
+        table = before.followed_by(before.objects, changed, changed=_NO_ROWS, loaded=loaded)
+        self._table = (table, count)
+        return table
+
+    @cached_property
+    def _columns(self) -> tuple[dict[str, NDArray[Any]], dict[Any, NDArray[Any]]]:
+        """Our own copies of what is read of the pods on nodes; they change with each step."""
+        requested, of_load = self.began.nodes.kept_columns()
+        return (
+            {name: values.copy() for name, values in requested.items()},
+            {column: values.copy() for column, values in of_load.items()},
+        )
+
+
+class _Drafted(Snapshot):
+    """The cluster at one step of a draft."""
+
+    def __init__(self, draft: Draft, marks: Marks | None) -> None:
+        count, began = len(draft.placed), draft.began
+        tally = draft.tally.freeze()
+        super().__init__(
+            lambda: draft.table(count, tally),
+            lambda: _with(began.pods, [pod for pod, _ in draft.placed[:count]]),
             rows=began.rows,
             objects=began.objects,
             unsettled=began.unsettled,
-            marks=self._marks,
+            marks=marks,
         )
-        self._loaded.clear()
-        return self._now
+        self._draft = draft
+        self._count = count
+        self._tally = tally
+
+    @property
+    def same_nodes(self) -> NodeTable:
+        """The table that the draft began with."""
+        return self._draft.began.nodes
+
+    @property
+    def kinds(self) -> tuple[PodKinds, int]:
+        """The kinds of the placed pods, for which no table has to be made."""
+        return self._tally.kinds
+
+    def look(self, rows: NDArray[np.intp]) -> NodeTable:
+        """Some nodes alone, for which no table of all is made while this is the last step."""
+        if len(self._draft.placed) == self._count:
+            return self._draft.look(rows)
+        return super().look(rows)
+
+
+def _with(pods: Any, placed: list[Pod]) -> list[Pod]:
+    uids = {pod.uid for pod in placed}
+    return [*(pod for pod in pods if pod.uid not in uids), *placed]
 
 
 def _moved(pod: Pod, node: str, annotations: Mapping[str, str]) -> Pod:
     spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
-    if not annotations:
-        return msgspec.structs.replace(pod, spec=spec)
-    metadata = msgspec.structs.replace(
-        pod.metadata or NO_META, annotations={**pod.annotations, **annotations}
-    )
-    return msgspec.structs.replace(pod, spec=spec, metadata=metadata)
+    metadata = pod.metadata
+    if annotations:
+        metadata = msgspec.structs.replace(
+            metadata or NO_META, annotations={**pod.annotations, **annotations}
+        )
+    moved = msgspec.structs.replace(pod, spec=spec, metadata=metadata)
+    # What was worked out about the pod does not depend on where it is.
+    moved.__dict__.update(pod.__dict__)
+    return moved
 
 
 def _more(requests: Mapping[str, int], pod: Pod) -> Mapping[str, int]:

@@ -91,6 +91,7 @@ class NodeTable:
     __slots__ = (
         "_columns",
         "_last_read",
+        "_like",
         "_load",
         "_names",
         "_objects",
@@ -116,6 +117,8 @@ class NodeTable:
         self._names: Sequence[str] | None = None
         self._parent: NodeTable | None = None
         self._rows: NDArray[np.intp] | None = None
+        # Of a table with the nodes of another one and pods of its own: that one, and which of its rows.
+        self._like: tuple[NodeTable, NDArray[np.intp]] | None = None
         # Columns of the objects alone are shared with tables that differ only in their pods.
         self._static = {} if static is None else static
         self._last_read = LastRead() if last_read is None else last_read
@@ -132,6 +135,12 @@ class NodeTable:
         if self._names is None:
             self._names = [node.name for node in self.objects]
         return self._names
+
+    def name(self, row: int) -> str:
+        """The name of the node of that row."""
+        if self._names is None and self._parent is not None and self._rows is not None:
+            return self._parent.name(int(self._rows[row]))
+        return self.names[row]
 
     @property
     def objects(self) -> list[NodeObject]:
@@ -153,6 +162,29 @@ class NodeTable:
         part._rows = rows
         part._names = names
         return part
+
+    def rows_with(
+        self,
+        rows: NDArray[np.intp],
+        load: Load,
+        *,
+        requested: Mapping[str, NDArray[Any]],
+        of_load: Mapping[PodColumn, NDArray[Any]],
+    ) -> "NodeTable":
+        """A table of these rows with other pods on them; what is known of those is given by column."""
+        objects = self.objects
+        part = NodeTable([objects[row] for row in rows.tolist()], load)
+        part._like = (self, rows)
+        part._readings = self.readings
+        part._columns = dict(requested)
+        part._of_load = dict(of_load)
+        return part
+
+    def kept_columns(self) -> tuple[dict[str, NDArray[Any]], dict[PodColumn, NDArray[Any]]]:
+        """What pods request on each node, and what else was read of them, as far as somebody reads it."""
+        last = self._last_read
+        requested = {name: values for name, values in last.of(self._columns) if name.endswith(".requested")}
+        return requested, dict(last.of(self._of_load))
 
     @property
     def load(self) -> Load | None:
@@ -422,7 +454,9 @@ class NodeTable:
             self._last_read.note(column)
         values = self._static.get(column)
         if values is None:
-            if self._parent is None or self._rows is None:
+            if self._like is not None:
+                values = _sliced(self._like[0]._declared(column), self._like[1])
+            elif self._parent is None or self._rows is None:
                 values = column.read(self._objects)
             else:
                 values = _sliced(self._parent._declared(column), self._rows)

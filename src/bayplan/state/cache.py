@@ -43,7 +43,10 @@ class Assumption:
 def _changed(pod: Pod, node: str | None, annotations: dict[str, str]) -> Pod:
     metadata = msgspec.structs.replace(pod.metadata or NO_META, annotations=annotations)
     spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
-    return msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+    changed = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+    # What was worked out about the pod depends neither on its node nor on its annotations.
+    changed.__dict__.update(pod.__dict__)
+    return changed
 
 
 class Cache:

@@ -66,6 +66,11 @@ class Ledger:
         self._rolling: dict[str, asyncio.Task[None]] = {}
 
     @property
+    def term(self) -> int:
+        """Another number when somebody else may have bound in between."""
+        return self._term()
+
+    @property
     def assumed_count(self) -> int:
         """Pods that count on a node before the watch has told of it."""
         return self._cache.assumed_count
@@ -84,13 +89,18 @@ class Ledger:
         async with turn:
             await self._bind(await self._find(namespace, name, uid), node)
 
-    async def bind_assumed(self, pod: Pod, node: str) -> None:
+    async def bind_assumed(self, pod: Pod, node: str, *, term: int | None = None) -> None:
         """Ask the API server for what is assumed already; a refusal takes the assumption back.
 
         For whoever decides by himself where pods go: he assumes at once, so that the next pod is judged with
-        this one in sight, and many are asked for at a time.
+        this one in sight, and many are asked for at a time. ``term`` is that of the decision: in another one
+        the place may be somebody else's by now.
         """
         try:
+            if term not in (None, self._term()):
+                raise BindRefused(
+                    f"pod {pod.key} is not bound to {node}: another one was the leader meanwhile"
+                )
             await self._send(pod, node)
         except BindUnknown:
             self._roll_forward(pod, node)
@@ -216,14 +226,17 @@ class Ledger:
             if not self._cache.assumes(pod):
                 # The watch has seen it bound, or gone.
                 break
-            if self._term() != term and not self._why_not():
-                # Somebody else may have given the place away meanwhile: the policies are asked again.
-                term = self._term()
-                if refusal := await self._given_away(pod, node):
-                    log.warning("pod %s is not bound to %s any more: %s", pod.key, node, refusal, extra=about)
-                    self._free(pod)
-                    break
             try:
+                now = self._term()
+                if now != term and not self._why_not():
+                    # Somebody else may have given the place away meanwhile: the policies are asked again.
+                    if refusal := await self._given_away(pod, node):
+                        log.warning(
+                            "pod %s is not bound to %s any more: %s", pod.key, node, refusal, extra=about
+                        )
+                        self._free(pod)
+                        break
+                    term = now
                 await self._send(pod, node, unsure=True)
                 log.info("pod %s is bound to %s after all", pod.key, node, extra=about)
                 break
@@ -233,6 +246,9 @@ class Ledger:
                 log.info("pod %s was not bound to %s: %s", pod.key, node, error, extra=about)
                 self._free(pod)
                 break
+            except Exception:
+                # Whatever it was, it is no answer: given up here, the pod would hold its place for ever.
+                log.exception("pod %s is not bound to %s yet", pod.key, node, extra=about)
         self._cache.settle(pod.uid)
 
 

@@ -261,7 +261,11 @@ class LiveView:
         try:
             found = await self._client.node(name, timeout_seconds=_READ_SECONDS)
         except (ApiError, ConnectError) as error:
-            log.info("node %s is not in view, and cannot be read: %s", name, error, extra={"node": name})
+            # One that is gone again is nothing special; one that we may not read is for somebody to mend.
+            level = logging.WARNING if isinstance(error, ApiError) and error.status == 403 else logging.INFO
+            log.log(
+                level, "node %s is not in view, and cannot be read: %s", name, error, extra={"node": name}
+            )
             return False
         if self._dropped.get(name, 0.0) >= start:
             # Deleted while it was being read: it must not come back.

@@ -55,15 +55,28 @@ class GangStage:
     """Pods of the scheduler ``ours``, nodes in racks, and binds that go as the script says."""
 
     def __init__(
-        self, *script: Exception | None, policies: Sequence[Policy] = DEFAULT, at_once: int = 100
+        self,
+        *script: Exception | None,
+        policies: Sequence[Policy] = DEFAULT,
+        at_once: int = 100,
+        gated: bool = False,
     ) -> None:
         self.api, self.cache, self.told, self.clock = Api(*script), Cache(), Told(), Clock()
-        self.inbox = Inbox(["ours"], PodQueue(clock=self.clock), Nominations())
+        queue = PodQueue(clock=self.clock, asks=lambda _: gated)
+        self.inbox = Inbox(["ours"], queue, Nominations())
+        self.term, self.why_not = 1, ""
         self.registry = CollectorRegistry()
         self.decisions: list[Decision] = []
         self.workers = Workers(size=1, policy_seconds=5, request_seconds=20, stuck_limit=4)
         self.policies = tuple(policies)
-        ledger = Ledger(self.cache, self.api, commit=None, timeout_seconds=1.0)  # type: ignore[arg-type]
+        ledger = Ledger(
+            self.cache,
+            self.api,  # type: ignore[arg-type]
+            commit=None,
+            timeout_seconds=1.0,
+            why_not=lambda: self.why_not,
+            term=lambda: self.term,
+        )
         live: Any = SimpleNamespace(view=SimpleNamespace(cache=self.cache), ledger=ledger)
         metrics = ScheduleMetrics(self.registry)
         self.placing = Placing(live, self.inbox, self.told, metrics, at_once=at_once)  # type: ignore[arg-type]
@@ -144,6 +157,16 @@ class GangStage:
         self.inbox.pod_gone(pod)
         self.gangs.gone(pod.uid)
         self.inbox.told(frozenset({"pods"}))
+
+    def answer(self, *kept_out: str) -> list[str]:
+        """Policies are asked about whoever there is to ask about, and keep these out; who that was."""
+        asked = self.inbox.queue.to_ask(100)
+        for ticket, waiting in asked:
+            if waiting.pod.name in kept_out:
+                self.inbox.queue.keep_out(waiting, ticket, why="not now", helped_by=frozenset({"nodes"}))
+            else:
+                self.inbox.let_in(waiting, ticket, key=None)
+        return [waiting.pod.name for _, waiting in asked]
 
     async def turns(self) -> list[str]:
         """Everybody has his turn who is ready; the names of those in no gang."""

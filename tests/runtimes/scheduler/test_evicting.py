@@ -207,3 +207,14 @@ async def test_nobody_leaves_for_a_pod_that_is_gone() -> None:
 
     assert stage.api.asked == []
     assert stage.inbox.nominations.of("urgent") is None
+
+
+async def test_who_may_not_act_any_more_evicts_nobody_and_the_pod_comes_again() -> None:
+    stage = Stage()
+    stage.evicting.why_not = lambda: "another server binds"
+
+    await stage.evict()
+
+    assert stage.api.asked == []
+    assert stage.inbox.queue.count("backoff") == 1
+    assert stage.inbox.nominations.of("urgent") is None

@@ -118,3 +118,54 @@ def test_a_cluster_that_expects_a_pod_counts_it_on_its_node() -> None:
     assert seen.nodes["cpu.requested"].tolist() == [3000, 0]
     assert [pod.name for pod in seen.pods] == ["coming"]
     assert cluster.expecting({}) is cluster
+
+
+def test_while_somebody_else_schedules_the_nodes_that_he_keeps_are_kept_here_too() -> None:
+    inbox = make_inbox()
+    inbox.stands_by = lambda: True
+    pod = make_pod("a", uid="a", spec=OURS)
+    inbox.pod_is(pod)
+
+    inbox.pod_is(nominated(pod, "n1"))
+    kept = inbox.nominations.of("a")
+    assert kept is not None
+    assert kept.node == "n1"
+    inbox.pod_is(pod)
+
+    assert inbox.nominations.of("a") is None
+
+
+def test_whom_we_told_to_leave_is_known_also_while_we_stand_by() -> None:
+    inbox = make_inbox()
+    inbox.stands_by = lambda: True
+    pod = make_pod("a", uid="a", spec=OURS)
+    inbox.nominations.keep(pod, "n1", {"victim"})
+
+    inbox.pod_is(nominated(pod, "n1"))
+
+    kept = inbox.nominations.of("a")
+    assert kept is not None
+    assert kept.victims == {"victim"}
+
+
+def test_of_a_pod_that_was_ours_before_a_reload_is_told_that_it_is_gone() -> None:
+    gone: list[str] = []
+    inbox = Inbox(["ours"], PodQueue(), Nominations(), on_gone=gone.append)
+    pod = make_pod("a", uid="a", spec=OURS)
+    inbox.pod_is(pod)
+    inbox.serve(["others"], [])
+
+    inbox.pod_gone(pod)
+
+    assert gone == ["a"]
+
+
+def test_pods_of_a_name_that_came_are_known_also_where_they_have_a_node() -> None:
+    seen: list[str] = []
+    inbox = Inbox(["others"], PodQueue(), Nominations())
+    inbox.on_pod = lambda pod: seen.append(pod.name)
+
+    inbox.serve(["ours"], [make_pod("a", uid="a", spec=OURS, node="n1")])
+
+    assert seen == ["a"]
+    assert len(inbox.queue) == 0

@@ -169,3 +169,19 @@ async def test_a_bound_pod_is_news_for_those_who_want_to_be_near_it() -> None:
 
     assert stage.inbox.queue.count("unschedulable") == 0
     await stage.placing.finish(timeout_seconds=5)
+
+
+async def test_a_surprise_in_telling_does_not_lose_the_pod() -> None:
+    stage = Stage(REFUSED)
+
+    def surprise(*_: Any) -> None:
+        raise RuntimeError("the journal is full")
+
+    stage.placing._outcomes._on_bind = surprise
+    await stage.place(stage.take())
+    (task,) = stage.placing._tasks
+    with pytest.raises(RuntimeError):
+        await task
+
+    assert stage.inbox.queue.count("backoff") == 1
+    assert stage.inbox.binding == set()

@@ -44,7 +44,9 @@ class Volumes:
             raise VolumesRefused(self._problem)
 
     async def bound(self, kept: Any) -> None:
+        self.count += 1
         await self.ready.wait()
+        self.count -= 1
 
     def stop(self) -> None:
         self.ready.set()
@@ -153,3 +155,37 @@ async def test_where_one_gets_no_volume_all_give_their_places_back(
     assert stage.api.posts == []
     assert stage.inbox.queue.count("backoff") == 2
     assert {said[:2] for said in stage.told.said} == {("unscheduled", "p0"), ("unscheduled", "p1")}
+
+
+async def test_members_that_wait_for_volumes_are_not_counted_among_the_binds() -> None:
+    stage = Stage(pods=3)
+    stage.placing._volumes = volumes = Volumes("p1")  # type: ignore[assignment]
+    stage.api.hold.clear()
+    lonely = stage.take()
+    together(stage)
+    await stage.place(lonely)
+    await until(lambda: volumes.count == 1)
+
+    assert (stage.placing.count, stage.placing.waiting_for_volumes) == (1, 1)
+
+    volumes.ready.set()
+    stage.api.hold.set()
+    await stage.placing.finish(timeout_seconds=5)
+
+
+async def test_a_surprise_with_one_gives_back_what_was_kept_for_the_others() -> None:
+    stage = Stage(pods=2)
+    stage.placing._volumes = volumes = Volumes("p0")  # type: ignore[assignment]
+    keep = volumes.keep
+
+    def surprise(pod: Any, node: str) -> Any:
+        if pod.name == "p1":
+            raise RuntimeError("what was that")
+        return keep(pod, node)
+
+    volumes.keep = surprise  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError):
+        together(stage)
+
+    assert volumes.released == ["p0"]
+    assert stage.on_node() == 0

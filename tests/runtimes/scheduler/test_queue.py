@@ -1,7 +1,7 @@
 """Who is next: by priority, after a pause that doubles, when something happens that may help."""
 
 from collections.abc import Iterable
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -526,3 +526,68 @@ def test_one_that_is_taken_with_another_leaves_its_place() -> None:
 
     assert waiting.take() is None
     assert (other.place, other.attempts) == ("taken", 1)
+
+
+def test_one_that_left_its_pause_does_not_hide_when_the_next_is_ready() -> None:
+    clock = Clock()
+    waiting = queue(clock)
+    for name in ("deleted", "next"):
+        waiting.put(make_pod(name, uid=name))
+        waiting.failed(taken(waiting))
+        clock.now += 0.25
+    waiting.drop("deleted")
+
+    assert waiting.next_seconds() == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"labels": {"tier": "gold"}}, id="other labels"),
+        pytest.param({"annotations": {"example.com/approved": "yes"}}, id="other annotations"),
+        pytest.param({"tolerations": [{"operator": "Exists"}]}, id="another spec"),
+    ],
+)
+@pytest.mark.parametrize(
+    "judged", [pytest.param(True, id="while it is judged"), pytest.param(False, id="later")]
+)
+def test_a_pod_that_was_changed_is_tried_again_whenever_that_was(
+    change: dict[str, Any], judged: bool
+) -> None:
+    clock = Clock()
+    waiting = queue(clock)
+    waiting.put(make_pod("p", uid="p"))
+    attempt = taken(waiting)
+    if judged:
+        waiting.put(make_pod("p", uid="p", **change))
+    waiting.refused(attempt, helped_by=NODES)
+    if not judged:
+        waiting.put(make_pod("p", uid="p", **change))
+    clock.now += 60
+
+    assert names([waiting.take()]) == ["p"]
+
+
+def test_a_change_that_was_looked_at_is_none_any_more() -> None:
+    clock = Clock()
+    waiting = queue(clock)
+    waiting.put(make_pod("p", uid="p"))
+    attempt = taken(waiting)
+    waiting.put(make_pod("p", uid="p", labels={"tier": "gold"}))
+    waiting.refused(attempt, helped_by=NODES)
+    clock.now += 60
+    waiting.refused(taken(waiting), helped_by=NODES)
+    clock.now += 60
+
+    assert waiting.take() is None
+
+
+def test_who_is_kept_out_is_asked_about_anew_when_its_annotations_are_others() -> None:
+    waiting = PodQueue(clock=Clock(), asks=lambda _: True)
+    waiting.put(make_pod("p", uid="p"))
+    ((ticket, one),) = waiting.to_ask(10)
+    waiting.keep_out(one, ticket, why="not approved", helped_by=NODES)
+
+    waiting.put(make_pod("p", uid="p", annotations={"example.com/approved": "yes"}))
+
+    assert names(each for _, each in waiting.to_ask(10)) == ["p"]

@@ -246,3 +246,28 @@ def at_version(version: str) -> Pod:
     return msgspec.structs.replace(
         web, metadata=msgspec.structs.replace(web.metadata, resource_version=version)
     )
+
+
+async def test_a_surprise_with_one_report_does_not_end_all_others() -> None:
+    stage = Stage(RuntimeError("not what a client raises"))
+    other = make_pod("other", uid="o", spec=OURS)
+
+    stage.reporter.kept_out(pod(), "not approved")
+    stage.reporter.kept_out(other, "not approved")
+    await stage.written()
+
+    assert stage.results == {("condition", "failed"): 1, ("condition", "written"): 1}
+    stage.reporter.kept_out(pod(), "not approved")
+    await stage.written()
+    assert len(stage.api.statuses) == 2, "what was not written is tried again"
+
+
+async def test_of_a_pod_that_is_gone_nothing_is_kept() -> None:
+    stage = Stage()
+    stage.reporter._waits = lambda _: None
+
+    stage.reporter.unscheduled(pod(), "SchedulerError", "too late")
+    await stage.written()
+
+    assert stage.api.statuses == []
+    assert stage.reporter._status_told == {}

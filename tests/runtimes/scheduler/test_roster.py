@@ -1,9 +1,12 @@
 """Who is in which gang: asked once, forgotten with the pod, asked again when the pod says something else."""
 
+import msgspec
+
 import bayplan
 from bayplan import Gang, Pod
 from bayplan.authoring.load import Definition
 from bayplan.engine.guard import Attempt
+from bayplan.kube.pod import PodStatus
 from bayplan.runtimes.scheduler.roster import Roster
 from bayplan.testing import make_pod
 
@@ -99,3 +102,16 @@ def test_other_policies_are_asked_anew() -> None:
 
     assert roster.members(("default", "j")) == []
     assert not roster.concerns(pod("a", {"job": "j"}))
+
+
+def test_a_pod_that_has_ended_is_not_kept_nor_a_namespace_without_questions() -> None:
+    roster = Roster(lambda _: ())
+    there = pod("a", LABELS, node="n1")
+    roster.seen(there)
+    find_out(roster)
+    assert roster._unasked == {}
+
+    roster.seen(msgspec.structs.replace(there, status=PodStatus(phase="Succeeded")))
+
+    assert roster.members(("default", "g")) == []
+    assert roster._pods == {}

@@ -46,7 +46,7 @@ class InterPodAffinityArgs(Args):
 
 def unless_terms(pod: Pod, cluster: Snapshot) -> Literal["node", "cluster"]:
     """Where neither the pod nor any placed one has a term, there is nothing to look around for."""
-    return "cluster" if pod.affinity_text or PlacedTerms.of(*cluster.nodes.kinds).some else "node"
+    return "cluster" if pod.affinity_text or PlacedTerms.of(*cluster.kinds).some else "node"
 
 
 @bayplan.policy

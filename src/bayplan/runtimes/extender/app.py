@@ -69,6 +69,10 @@ class ExtenderApp:
         self.shadow: Shadow | None = None
         """Who judges it all again, where a candidate may."""
         self.tls = tls
+        self.leaving = False
+        """Whether callers shall connect anew, to whoever else there is."""
+        self.asked_at = float("-inf")
+        """When the last request came, by the loop's clock."""
         self.in_flight = 0
         self._working = 0
         self.idle = asyncio.Event()
@@ -93,11 +97,15 @@ class ExtenderApp:
             return plain(403, refused)
         if request.method != "POST":
             return self._not_a_post(request, verb)
+        self.asked_at = asyncio.get_running_loop().time()
         self.in_flight += 1
         self.idle.clear()
         self._metrics.in_flight.set(self.in_flight)
         try:
-            return await self._post(request, verb)
+            response = await self._post(request, verb)
+            if self.leaving:
+                response.force_close()
+            return response
         finally:
             self.in_flight -= 1
             self._metrics.in_flight.set(self.in_flight)

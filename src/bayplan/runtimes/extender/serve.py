@@ -55,6 +55,7 @@ log = logging.getLogger(__name__)
 
 _VERIFY_SECONDS = 300.0
 _OUTCOME_SECONDS = 1.0
+_QUIET_SECONDS, _LEAVING_SECONDS = 0.5, 3.0
 
 
 @dataclass(frozen=True)
@@ -388,13 +389,29 @@ class Server:
         self._stop.set()
 
     async def _drain(self) -> None:
-        """Not ready any more; no new connections; requests under way are answered."""
-        self.draining = True
-        self.listener.stop_accepting()
+        """Not ready any more; when callers have gone elsewhere no new connections; the rest is answered."""
+        self.draining = self.app.leaving = True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.options.limits.drain_seconds):
+                if self._stop.is_set():
+                    await self._callers_gone()
+                self.listener.stop_accepting()
                 await self.app.idle.wait()
+        self.listener.stop_accepting()
         log.info("drained; %d requests left", self.app.in_flight)
+
+    async def _callers_gone(self) -> None:
+        """Wait until nobody asks: a Service leads here for a while after it was told not to.
+
+        And a connection that is closed while it is in use may cost a request, which is not sent again.
+        """
+        loop = asyncio.get_running_loop()
+        last = loop.time() + _LEAVING_SECONDS
+        while True:
+            left = min(last, self.app.asked_at + _QUIET_SECONDS) - loop.time()
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
 
     async def _reload_certificates(self, files: TlsFiles, known: tuple[bytes | None, ...]) -> None:
         while True:

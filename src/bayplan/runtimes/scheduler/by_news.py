@@ -1,4 +1,4 @@
-"""Pods that wait for something to happen, grouped by what helps them: few groups, however many pods."""
+"""What happens, and who waits for it: pods are grouped by what helps them, few groups however many pods."""
 
 from collections.abc import Iterator
 
@@ -31,6 +31,29 @@ class ByNews:
     def of(self, kind: News) -> Iterator[Waiting]:
         """The pods that wait for that."""
         return iter(self._groups.get(kind, {}).values())
+
+
+class Happened:
+    """What happened of late: for who was busy meanwhile, and could not be told."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How much has happened."""
+        # The number of the last news of each topic: there are few, however much happens.
+        self._last: dict[str, int] = {}
+
+    def add(self, news: News) -> None:
+        """Something happened."""
+        self.count += 1
+        self._last.update(dict.fromkeys(news, self.count))
+
+    def since(self, count: int, helped_by: News) -> bool:
+        """Whether something happened, after so much else, that is a help."""
+        return any(
+            number > count
+            and (topic in helped_by or topic == "*" or ("*" in helped_by and topic not in TIME))
+            for topic, number in self._last.items()
+        )
 
 
 def helps(news: News, helped_by: News) -> bool:

@@ -6,6 +6,7 @@ one cannot be told the pod is tried again, with the room that those who do leave
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.evict import evict_pod
@@ -30,6 +31,8 @@ class Evicting:
         self._inbox = inbox
         self._reporter = reporter
         self._metrics = metrics
+        self.why_not: Callable[[], str] = str
+        """Why we may not act at this moment; ``""`` when we may."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, waiting: Waiting, eviction: Eviction, *, helped_by: News, by: frozenset[str]) -> None:
@@ -79,6 +82,9 @@ class Evicting:
         message = f"{pod.scheduler_name}: preempting to accommodate a higher priority pod"
         if pod.uid not in self._inbox.queue:
             log.info("pod %s stays: %s is gone", victim.key, pod.key, extra=about)
+            return False
+        if problem := self.why_not():
+            log.info("pod %s stays: %s", victim.key, problem, extra=about)
             return False
         try:
             if await evict_pod(self._client, victim, message=message):

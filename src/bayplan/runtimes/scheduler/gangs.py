@@ -109,12 +109,13 @@ class Gangs:
         if pod.scheduler_name not in self._generation().judges or not self.concerns(pod):
             return False
         self.roster.seen(pod)
+        began = time.perf_counter()
         try:
             problem = await self._ask(pod)
         except RequestOverrun as error:
             problem = str(error)
         if problem:
-            self._failed([waiting], problem)
+            self._failed([waiting], problem, began)
             return True
         said = self.roster.of(pod.uid)
         if said is None or self._inbox.queue.find(pod.uid) is not waiting:
@@ -134,11 +135,14 @@ class Gangs:
         pods = self.roster.to_ask(pod.namespace)
         if not pods:
             return ""
-        work = partial(self.roster.ask, pods)
+        work, generation = partial(self.roster.ask, pods), self._generation()
         if self.roster.hooked(pods):
             answers = await self._workers.run(work, patience_seconds=PATIENCE_SECONDS)
         else:
             answers = work(Attempt())
+        if self._generation() is not generation:
+            # The policies are others by now, and so may be what they say.
+            return ""
         self.roster.write(answers)
         return next((said.error for asked, said in answers if asked.uid == pod.uid), "")
 
@@ -156,23 +160,28 @@ class Gangs:
         if mine not in unit:
             self._parked(mine, f"{band.title}: its first {band.gang.size} members come before this one")
             return
-        for one in unit:
-            if one is not mine:
-                self._inbox.queue.take_too(one)
+        others = [one for one in unit if one is not mine]
+        if self._inbox.queue.ask_first(others):
+            self._inbox.queue.park(mine)
+            self.watch.waits(band)
+            return
+        for one in others:
+            self._inbox.queue.take_too(one)
         try:
             await self._attempt(band, unit)
         except Exception:
             # One gang must not be what stops all others, nor be forgotten.
             log.exception("%s: the attempt failed", band.title)
             for one in unit:
-                self._inbox.failed(one)
+                if one.place == "taken":
+                    self._inbox.failed(one)
 
     async def _attempt(self, band: Band, unit: Sequence[Waiting]) -> None:
         began = time.perf_counter()
         try:
             plan = await self._judge.judge(band, [one.pod for one in unit], self._cache.snapshot())
         except RequestOverrun as error:
-            return self._failed(unit, str(error))
+            return self._failed(unit, str(error), began)
         self._metrics.algorithm_duration.observe(time.perf_counter() - began)
         if any(self._inbox.queue.find(one.pod.uid) is not one for one in unit):
             # One of them is gone: the others are no gang without it.
@@ -182,7 +191,7 @@ class Gangs:
         if plan.misfit is None:
             return self._place(band, unit, plan, began)
         if plan.misfit.error:
-            return self._failed(unit, plan.misfit.error)
+            return self._failed(unit, plan.misfit.error, began)
         return self._refuse(band, unit, plan, began)
 
     def _place(self, band: Band, unit: Sequence[Waiting], plan: Plan, began: float) -> None:
@@ -206,9 +215,11 @@ class Gangs:
         assert plan.misfit is not None, "somebody did not fit"
         told = refusal(band, plan)
         seconds = time.perf_counter() - began
+        nowhere = band.gang.domain is not None and not plan.domains
+        handed_out = plan.misfit.choice.feasible and not nowhere
         for one in unit:
             self._metrics.attempted("unschedulable", one.pod.scheduler_name, seconds=seconds)
-            if plan.misfit.choice.feasible:
+            if handed_out:
                 # What a policy handed out to somebody else just now, it may have again at once.
                 self._inbox.failed(one)
             else:
@@ -217,8 +228,10 @@ class Gangs:
         self.watch.refused(band, told)
         log.info("%s", told[plan.misfit.pod.uid], extra={"pod": plan.misfit.pod.key})
 
-    def _failed(self, unit: Sequence[Waiting], message: str) -> None:
+    def _failed(self, unit: Sequence[Waiting], message: str, began: float) -> None:
+        seconds = time.perf_counter() - began
         for one in unit:
+            self._metrics.attempted("error", one.pod.scheduler_name, seconds=seconds)
             log.warning("pod %s: %s", one.pod.key, message, extra={"pod": one.pod.key})
             self._inbox.failed(one)
             self._reporter.unscheduled(one.pod, "SchedulerError", message)

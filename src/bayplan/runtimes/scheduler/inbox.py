@@ -37,6 +37,8 @@ class Inbox:
         self._on_gone = on_gone
         self.on_pod: Callable[[Pod], object] = lambda _: None
         """Told of each pod of ours that is there, with a node or without one."""
+        self.stands_by: Callable[[], bool] = lambda: False
+        """Whether somebody else schedules: which nodes he keeps is said in the status of pods."""
 
     def serve(self, names: Collection[str], waiting: Iterable[Pod]) -> None:
         """Our schedulers have these names from now on; ``waiting`` are the pods that have no node."""
@@ -66,19 +68,18 @@ class Inbox:
             self.queue.drop(pod.uid)
             self.nominations.drop(pod.uid)
             return
-        kept_for_it = (pod.status or NO_STATUS).nominated_node_name
-        if kept_for_it and pod.uid not in self.queue:
-            # From before a restart. Later we know better than what the watch brings back to us.
-            self.nominations.keep(pod, kept_for_it)
+        if pod.uid not in self.queue or self.stands_by():
+            # From before a restart, or by somebody else. What we keep ourselves, we know better.
+            self._kept_for(pod, (pod.status or NO_STATUS).nominated_node_name or "")
         self.queue.put(pod)
         self.wake.set()
 
     def pod_gone(self, pod: Pod) -> None:
         """A pod is not there any more."""
-        if pod.scheduler_name in self.names:
-            self.queue.drop(pod.uid)
-            self.nominations.drop(pod.uid)
-            self._on_gone(pod.uid)
+        # Also where it is not ours any more, since a reload: whoever knew of it must not keep it for ever.
+        self.queue.drop(pod.uid)
+        self.nominations.drop(pod.uid)
+        self._on_gone(pod.uid)
 
     def failed(self, waiting: Waiting) -> None:
         """A pod comes again after its pause: whoever waits for news must know how long that is."""
@@ -99,3 +100,10 @@ class Inbox:
         """Something happened that pods may have waited for."""
         if self.queue.tell(news):
             self.wake.set()
+
+    def _kept_for(self, pod: Pod, node: str) -> None:
+        known = self.nominations.of(pod.uid)
+        if node and (known is None or known.node != node):
+            self.nominations.keep(pod, node)
+        elif not node:
+            self.nominations.drop(pod.uid)

@@ -110,9 +110,7 @@ class Judge:
         placed: list[Placed] = []
         for pod in pods:
             seen = draft.snapshot
-            choice = choose(
-                self.policies, pod, seen, now=attempt.now, attempt=attempt, memory=self._memory
-            )
+            choice = choose(self.policies, pod, seen, now=attempt.now, attempt=attempt, memory=self._memory)
             if not choice.found or (choice.scored is not None and choice.scored.error):
                 break
             found = self._go_on(choice, seen, attempt)

@@ -35,7 +35,10 @@ log = logging.getLogger(__name__)
 
 _STAND_BY_SECONDS = 0.1
 # How many pods are judged in one go, and for how long at most: a more important one may come meanwhile.
-_FEW, _MANY, _SEVERAL_SECONDS = 4, 128, 0.02
+_FEW, _MANY, _SEVERAL_SECONDS = 4, 128, 0.01
+# So long nothing else is done meanwhile: two threads that both have work hand the interpreter to each other
+# at every system call, and wait for it milliseconds each time.
+_SEVERAL_PATIENCE_SECONDS = 0.05
 # A judgement takes a millisecond or two; what is longer goes on beside everything else.
 _PATIENCE_SECONDS = 0.005
 
@@ -87,11 +90,15 @@ class Loop:
                 if not await self._gangs.turn(waiting) and not await self._attempt_several(waiting):
                     await self._attempt(waiting)
             except Exception:
-                # One pod must not be what stops all others.
-                log.exception("pod %s: the attempt failed", waiting.pod.key, extra={"pod": waiting.pod.key})
-                self._inbox.failed(waiting)
+                self._surprised(waiting)
             # Whatever was awaited may have been there already: binds and watches must have their turn.
             await asyncio.sleep(0)
+
+    def _surprised(self, waiting: Waiting) -> None:
+        """One pod must not be what stops all others, nor be forgotten; one that is on its way is not."""
+        log.exception("pod %s: the attempt failed", waiting.pod.key, extra={"pod": waiting.pod.key})
+        if waiting.place == "taken":
+            self._inbox.failed(waiting)
 
     async def last_word(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         """Whether a pod may still be on the node of a bind that was under way when we were not the one."""
@@ -138,7 +145,9 @@ class Loop:
         )
         placed: list[Placed] = []
         with generation.used(), contextlib.suppress(RequestOverrun):
-            placed = await self._workers.run(noted, optional=judge.shadows)
+            placed = await self._workers.run(
+                noted, optional=judge.shadows, patience_seconds=_SEVERAL_PATIENCE_SECONDS
+            )
         whole = len(placed) == len(pods)
         self._at_once = min(_MANY, 2 * self._at_once) if whole else max(_FEW, len(placed))
         each_seconds = (time.perf_counter() - began) / max(1, len(placed))
@@ -146,11 +155,14 @@ class Loop:
             if waiting is not first and not self._claimed(waiting, pod):
                 continue
             self._metrics.algorithm_duration.observe(each_seconds)
-            self._onlookers.judged(
-                Judged(pod, one.found, generation, one.cluster, readings, noted.attempt), began=began
-            )
-            if pod.uid in self._inbox.queue:
-                await self._placing.place(waiting, one.found.node, one.found.annotations, began=began)
+            try:
+                self._onlookers.judged(
+                    Judged(pod, one.found, generation, one.cluster, readings, noted.attempt), began=began
+                )
+                if pod.uid in self._inbox.queue:
+                    await self._placing.place(waiting, one.found.node, one.found.annotations, began=began)
+            except Exception:
+                self._surprised(waiting)
             began += each_seconds
         return bool(placed)
 

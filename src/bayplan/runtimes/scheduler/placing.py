@@ -10,14 +10,14 @@ nobody up meanwhile: only what is sent counts among the binds that are under way
 import asyncio
 import contextvars
 import logging
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from bayplan.client.bind import BindRefused, BindUnknown
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.runtimes.scheduler.inbox import Inbox
+from bayplan.runtimes.scheduler.outcome import Outcomes, Placement
 from bayplan.runtimes.scheduler.queue import Waiting
 from bayplan.runtimes.scheduler.report import Reporter
 from bayplan.runtimes.scheduler.volumes import Volumes
@@ -27,15 +27,7 @@ from bayplan.state.live import LiveCluster
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
-class _Together:
-    """One of several pods that are bound together."""
-
-    waiting: Waiting
-    pod: Pod
-    kept: Kept | None
-    node: str
+T = TypeVar("T")
 
 
 class Placing:
@@ -60,13 +52,12 @@ class Placing:
         """
         self._live = live
         self._inbox = inbox
-        self._reporter = reporter
-        self._metrics = metrics
         self._volumes = volumes
-        self._on_bind = on_bind
-        self._on_bound = on_bound
+        self._outcomes = Outcomes(
+            live.view.cache, inbox, reporter, metrics, on_bind=on_bind, on_bound=on_bound
+        )
         self._slots = asyncio.Semaphore(at_once)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         # Each of several binds, which are among the tasks as well.
         self._groups: set[asyncio.Task[None]] = set()
 
@@ -84,18 +75,17 @@ class Placing:
         self, waiting: Waiting, node: str, annotations: Mapping[str, str], *, began: float
     ) -> None:
         """Count the pod on the node from now on, and bind it as soon as there is a free hand."""
-        ready = self._ready(waiting, node)
-        if ready is None:
+        one = self._ready(waiting, node, began=began)
+        if one is None:
             self._inbox.failed(waiting)
             return
-        pod, kept = ready
-        self._assume(waiting, pod, node, annotations)
+        self._assume(one, annotations)
         self._inbox.told(news.PLACED)
-        if kept is not None:
-            self._begin(self._bind_with_volumes(waiting, pod, node, kept, began=began))
+        if one.kept is not None:
+            self._begin(self._bind_with_volumes(one, one.kept))
             return
         await self._slots.acquire()
-        self._begin(self._bind(waiting, pod, node, began=began))
+        self._begin(self._bind(one))
 
     def place_all(
         self,
@@ -110,19 +100,14 @@ class Placing:
         None is bound before all have their volumes. Those that are not sent in time give their places back.
         ``title`` is what they are together.
         """
-        together: list[_Together] = []
-        for waiting, node, _ in places:
-            ready = self._ready(waiting, node)
-            if ready is None:
-                for other in together:
-                    self._give_back(other)
-                return False
-            together.append(_Together(waiting, *ready, node))
-        for one, (waiting, node, annotations) in zip(together, places, strict=True):
-            self._assume(waiting, one.pod, node, annotations)
+        together = self._all_ready(places, began=began)
+        if not together:
+            return False
+        for one, (_, _, annotations) in zip(together, places, strict=True):
+            self._assume(one, annotations)
         self._inbox.told(news.PLACED)
         group = asyncio.create_task(
-            self._bind_together(together, title, began=began, timeout_seconds=timeout_seconds),
+            self._bind_together(together, title, timeout_seconds=timeout_seconds),
             # Several pods: none of what is traced for one of them is theirs.
             context=contextvars.Context(),
         )
@@ -130,7 +115,25 @@ class Placing:
         group.add_done_callback(self._groups.discard)
         return True
 
-    def _ready(self, waiting: Waiting, node: str) -> tuple[Pod, Kept | None] | None:
+    def _all_ready(
+        self, places: Sequence[tuple[Waiting, str, Mapping[str, str]]], *, began: float
+    ) -> list[Placement]:
+        """All of them, or nobody: what was kept for the first ones is given back then."""
+        found: list[Placement] = []
+        try:
+            for waiting, node, _ in places:
+                one = self._ready(waiting, node, began=began)
+                if one is None:
+                    break
+                found.append(one)
+        finally:
+            if len(found) < len(places):
+                for one in found:
+                    self._give_back(one)
+                found.clear()
+        return found
+
+    def _ready(self, waiting: Waiting, node: str, *, began: float) -> Placement | None:
         """The pod as it is now, with what is kept for it; ``None`` where it cannot go there after all."""
         cache = self._live.view.cache
         pod = cache.pod(waiting.pod.key)
@@ -138,24 +141,23 @@ class Placing:
             # The watch went on while the pod was judged: it, or the node, is not what it was.
             return None
         try:
-            return pod, self._volumes.keep(pod, node) if self._volumes is not None else None
+            kept = self._volumes.keep(pod, node) if self._volumes is not None else None
         except VolumesRefused as error:
             log.info("pod %s does not go to %s: %s", pod.key, node, error, extra={"pod": pod.key})
             return None
+        return Placement(waiting, pod, node, kept, self._live.ledger.term, began)
 
-    def _assume(self, waiting: Waiting, pod: Pod, node: str, annotations: Mapping[str, str]) -> None:
-        self._inbox.queue.placed(waiting)
-        self._inbox.binding.add(pod.uid)
-        self._inbox.nominations.drop(pod.uid)
-        self._live.view.cache.assume(pod, node, annotations)
+    def _assume(self, one: Placement, annotations: Mapping[str, str]) -> None:
+        self._inbox.queue.placed(one.waiting)
+        self._inbox.binding.add(one.pod.uid)
+        self._inbox.nominations.drop(one.pod.uid)
+        self._live.view.cache.assume(one.pod, one.node, annotations)
 
-    def _give_back(self, one: "_Together") -> None:
+    def _give_back(self, one: Placement) -> None:
         if one.kept is not None and self._volumes is not None:
             self._volumes.release(one.kept)
 
-    async def _bind_together(
-        self, together: list["_Together"], title: str, *, began: float, timeout_seconds: float
-    ) -> None:
+    async def _bind_together(self, together: list[Placement], title: str, *, timeout_seconds: float) -> None:
         unsent = list(together)
         sent: list[asyncio.Task[None]] = []
         problems: dict[str, str] = {}
@@ -164,8 +166,7 @@ class Placing:
                 problems = await self._volume_problems(together)
                 while unsent and not problems:
                     await self._slots.acquire()
-                    one = unsent.pop(0)
-                    sent.append(self._begin(self._bind(one.waiting, one.pod, one.node, began=began)))
+                    sent.append(self._begin(self._bind(unsent.pop(0))))
             name, problem = next(iter(problems.items()), ("", ""))
             why = f"{title}: member {name} is not bound: {problem}"
         except TimeoutError:
@@ -174,13 +175,15 @@ class Placing:
             self._give_back(one)
             self._live.ledger.give_up(one.pod)
         for one in unsent:
-            self._ended(one.waiting, one.pod, one.node, problems.get(one.pod.name, why), began=began)
+            self._outcomes.ended(one, problems.get(one.pod.name, why))
         await asyncio.gather(*sent)
 
-    async def _volume_problems(self, together: list["_Together"]) -> dict[str, str]:
+    async def _volume_problems(self, together: list[Placement]) -> dict[str, str]:
         """Why members do not get their volumes, by name; each waits for its own."""
         having = [(one.pod, one.kept) for one in together if one.kept is not None]
-        found = await asyncio.gather(*(self._volume_problem(pod, kept) for pod, kept in having))
+        # As tasks like those of other pods: else more would wait than there are.
+        waits = [self._begin(self._volume_problem(pod, kept)) for pod, kept in having]
+        found = await asyncio.gather(*waits)
         return {pod.name: problem for (pod, _), problem in zip(having, found, strict=True) if problem}
 
     async def finish(self, *, timeout_seconds: float) -> None:
@@ -195,24 +198,23 @@ class Placing:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    def _begin(self, binding: Coroutine[None, None, None]) -> "asyncio.Task[None]":
-        task = asyncio.create_task(binding)
+    def _begin(self, work: Coroutine[None, None, T]) -> "asyncio.Task[T]":
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _bind_with_volumes(
-        self, waiting: Waiting, pod: Pod, node: str, kept: Kept, *, began: float
-    ) -> None:
+    async def _bind_with_volumes(self, one: Placement, kept: Kept) -> None:
+        pod, node = one.pod, one.node
         problem = await self._volume_problem(pod, kept)
         if not problem:
             await self._slots.acquire()
-            await self._bind(waiting, pod, node, began=began)
+            await self._bind(one)
             return
         log.info(
             "pod %s is not bound to %s: %s", pod.key, node, problem, extra={"pod": pod.key, "node": node}
         )
-        self._ended(waiting, pod, node, problem, began=began)
+        self._outcomes.ended(one, problem)
 
     async def _volume_problem(self, pod: Pod, kept: Kept) -> str:
         """Write down whose the volumes are, and wait for them; why the pod does not get them, if so."""
@@ -239,11 +241,16 @@ class Placing:
         self._volumes.release(kept)
         self._live.ledger.give_up(pod)
 
-    async def _bind(self, waiting: Waiting, pod: Pod, node: str, *, began: float) -> None:
+    async def _bind(self, one: Placement) -> None:
+        pod, node = one.pod, one.node
         about = {"pod": pod.key, "node": node}
         problem = ""
         try:
-            await self._live.ledger.bind_assumed(pod, node)
+            if self._live.view.cache.node(node) is None:
+                # It went while the pod waited to be sent there; the API server would not mind.
+                self._live.ledger.give_up(pod)
+                raise BindRefused(f"node {node} is gone")
+            await self._live.ledger.bind_assumed(pod, node, term=one.term)
         except BindUnknown as error:
             problem = str(error)
             log.warning("%s", error, extra=about)
@@ -258,28 +265,4 @@ class Placing:
             self._slots.release()
         if problem:
             await self._live.ledger.settled(pod.uid)
-        self._ended(waiting, pod, node, problem, began=began)
-
-    def _ended(self, waiting: Waiting, pod: Pod, node: str, problem: str, *, began: float) -> None:
-        """Tell what became of the pod, and bring it back where it has no node."""
-        self._inbox.binding.discard(pod.uid)
-        self._on_bind(pod, node, problem)
-        seconds = time.perf_counter() - began
-        now = self._live.view.cache.pod(pod.key)
-        if now is not None and now.uid == pod.uid and not now.node_name:
-            self._metrics.attempted("error", pod.scheduler_name, seconds=seconds)
-            self._inbox.pod_is(now)
-            self._inbox.failed(waiting)
-            self._inbox.told(news.PODS)
-            self._reporter.unscheduled(now, "SchedulerError", problem)
-            return
-        self._inbox.queue.drop(pod.uid)
-        if now is None or now.uid != pod.uid or now.node_name != node:
-            # Gone, or somebody else was faster: the watch has told, or will.
-            return
-        self._metrics.attempted("scheduled", pod.scheduler_name, seconds=seconds)
-        self._metrics.bound(attempts=waiting.attempts, seconds=self._inbox.queue.seconds_since(waiting))
-        self._reporter.scheduled(pod, node)
-        self._on_bound(now, node)
-        about = {"pod": pod.key, "node": node}
-        log.info("pod %s is bound to %s, attempt %d", pod.key, node, waiting.attempts, extra=about)
+        self._outcomes.ended(one, problem)

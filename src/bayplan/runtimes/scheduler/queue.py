@@ -5,16 +5,17 @@ pod that fits nowhere does not take everybody's time. News that comes while a po
 it is looked at when the pod comes back. Where policies have a say in who comes in, a pod waits in the lobby.
 """
 
-import heapq
 import itertools
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, get_args
 
 from bayplan.authoring.order_key import priority_key
 from bayplan.kube.pod import Pod
-from bayplan.runtimes.scheduler.by_news import TIME, ByNews
+from bayplan.runtimes.scheduler.by_news import ByNews, Happened
+from bayplan.runtimes.scheduler.line import Line
 from bayplan.runtimes.scheduler.lobby import Lobby
+from bayplan.runtimes.scheduler.pauses import Pauses
 from bayplan.runtimes.scheduler.waiting import ANYTHING, News, Place, Waiting
 
 __all__ = ["ANYTHING", "News", "Place", "PodQueue", "Waiting"]
@@ -38,23 +39,19 @@ class PodQueue:
     ) -> None:
         """``asks`` says of which pods policies have a say whether, and where, they come in."""
         self._clock = clock
-        self._order = order
         self._asks = asks
         self.on_ask: Callable[[], object] = lambda: None
         """Told when there may be somebody to ask about."""
-        self._pauses = (first_seconds, longest_seconds)
         self._flush_seconds = flush_seconds
         self._waiting: dict[str, Waiting] = {}
         # By place as well: there may be ten thousand pods, and news with each one that gets its node.
         self._at: dict[Place, dict[str, Waiting]] = {place: {} for place in get_args(Place)}
         self._helped = ByNews()
         self.lobby = Lobby()
-        self._active: list[tuple[Any, int, Waiting]] = []
-        self._backoff: list[tuple[float, int, Waiting]] = []
+        self._line = Line(order)
+        self._pauses = Pauses(first_seconds=first_seconds, longest_seconds=longest_seconds)
         self._tickets = itertools.count(1)
-        self._told = 0
-        # The number of the last news of each topic: there are few, however much happens.
-        self._last_told: dict[str, int] = {}
+        self._happened = Happened()
         self._flush_at = 0.0
 
     def __len__(self) -> int:
@@ -92,16 +89,17 @@ class PodQueue:
             else:
                 self._enter(known)
             return
-        changed = known.pod.spec != pod.spec or known.pod.labels != pod.labels
-        said_else = changed or known.pod.annotations != pod.annotations
+        changed = _says_else(known.pod, pod)
         known.pod = pod
         if known.place == "gated":
             if not pod.gated:
                 known.since = self._clock()
                 self._enter(known)
+        elif changed and known.place == "taken":
+            known.changed = True
         elif changed and known.place == "unschedulable":
             self._wake(known)
-        elif said_else and known.place == "gang":
+        elif changed and known.place == "gang":
             self._enter(known)
         elif changed and known.place in ("held", "asking"):
             # Also where it is being asked about: the answer is about a pod that is no more.
@@ -117,25 +115,14 @@ class PodQueue:
     def take(self) -> Waiting | None:
         """The next pod to be judged; ``None`` where none is ready."""
         self.flush()
-        while self._active:
-            _, ticket, waiting = heapq.heappop(self._active)
-            if ticket == waiting.ticket:
-                self._move(waiting, "taken")
-                waiting.attempts += 1
-                waiting.seen = self._told
-                return waiting
-        return None
+        waiting = self._line.take()
+        if waiting is not None:
+            self._take(waiting)
+        return waiting
 
     def ahead(self, count: int) -> list[Waiting]:
         """The next pods, as many as that, in their order; they stay where they are."""
-        found: list[tuple[Any, int, Waiting]] = []
-        while self._active and len(found) < count:
-            one = heapq.heappop(self._active)
-            if one[1] == one[2].ticket:
-                found.append(one)
-        for one in found:
-            heapq.heappush(self._active, one)
-        return [waiting for _, _, waiting in found]
+        return self._line.ahead(count)
 
     def pods(self) -> list[Pod]:
         """Every pod, wherever it is."""
@@ -147,11 +134,15 @@ class PodQueue:
 
     def take_too(self, waiting: Waiting) -> None:
         """Judge this one together with another whose turn it is; one that has left meanwhile stays out."""
-        if self._lost(waiting):
-            return
-        self._move(waiting, "taken")
-        waiting.attempts += 1
-        waiting.seen = self._told
+        if not self._lost(waiting):
+            self._take(waiting)
+
+    def ask_first(self, others: Iterable[Waiting]) -> bool:
+        """Whether some of these were refused and policies have a say before they are judged again."""
+        refused = [one for one in others if one.place in ("backoff", "unschedulable") and self._asks(one.pod)]
+        for one in refused:
+            self._move(one, "asking")
+        return bool(refused)
 
     def park(self, waiting: Waiting) -> None:
         """The pod waits for the others of its gang, whatever the news; that was no attempt."""
@@ -178,7 +169,7 @@ class PodQueue:
         waiting.helped_by = helped_by or ANYTHING
         waiting.refused_by = frozenset(by)
         waiting.tried_at = self._clock()
-        again = self._told_since(waiting.seen, waiting.helped_by)
+        again = waiting.changed or self._happened.since(waiting.seen, waiting.helped_by)
         self._move(waiting, "backoff" if again else "unschedulable")
 
     def placed(self, waiting: Waiting) -> None:
@@ -201,7 +192,7 @@ class PodQueue:
         found = self.lobby.next(limit, again=again)
         for waiting in found:
             self._move(waiting, "asking", new=False)
-            waiting.seen = self._told
+            waiting.seen = self._happened.count
         return [(waiting.ticket, waiting) for waiting in found]
 
     def ask_later(self, waiting: Waiting, ticket: int) -> None:
@@ -235,8 +226,7 @@ class PodQueue:
 
     def tell(self, news: News) -> int:
         """Something happened; how many pods of the queue it may help."""
-        self._told += 1
-        self._last_told.update(dict.fromkeys(news, self._told))
+        self._happened.add(news)
         helped = [waiting for kind in self._helped.kinds(news) for waiting in self._helped.of(kind)]
         for waiting in helped:
             self._wake(waiting)
@@ -247,10 +237,8 @@ class PodQueue:
     def flush(self) -> None:
         """Whoever has paused long enough is ready; so is whoever has waited far too long, as a safety net."""
         now = self._clock()
-        while self._backoff and self._backoff[0][0] <= now:
-            _, ticket, waiting = heapq.heappop(self._backoff)
-            if ticket == waiting.ticket:
-                self._enter(waiting)
+        for waiting in self._pauses.over(now):
+            self._enter(waiting)
         if now >= self._flush_at:
             self._flush_at = now + self._flush_seconds / 10
             for waiting in [*self._at["unschedulable"].values(), *self._at["gang"].values()]:
@@ -264,11 +252,10 @@ class PodQueue:
         """How long nothing will be ready without news; 0 where something is."""
         if self._at["active"]:
             return 0.0
-        pauses = [at - self._clock() for at, ticket, waiting in self._backoff[:1] if ticket == waiting.ticket]
-        return max(0.0, min([self._flush_seconds / 10, *pauses]))
+        return max(0.0, min(self._flush_seconds / 10, self._pauses.next_at() - self._clock()))
 
     def _wake(self, waiting: Waiting) -> None:
-        if self._until(waiting) > self._clock():
+        if self._pauses.until(waiting) > self._clock():
             self._move(waiting, "backoff")
         else:
             self._enter(waiting)
@@ -281,9 +268,10 @@ class PodQueue:
             waiting.key = None
             self._move(waiting, "active")
 
-    def _until(self, waiting: Waiting) -> float:
-        first, longest = self._pauses
-        return waiting.tried_at + min(longest, first * 2.0 ** (max(1, waiting.attempts) - 1))
+    def _take(self, waiting: Waiting) -> None:
+        self._move(waiting, "taken")
+        waiting.attempts += 1
+        waiting.seen, waiting.changed = self._happened.count, False
 
     def _move(self, waiting: Waiting, place: Place, *, new: bool = True) -> None:
         self._leave(waiting)
@@ -291,14 +279,13 @@ class PodQueue:
         waiting.place = place
         waiting.ticket = next(self._tickets)
         if place == "active":
-            key = self._order(waiting.pod) if waiting.key is None else waiting.key
-            heapq.heappush(self._active, (key, waiting.ticket, waiting))
+            self._line.join(waiting)
         elif place == "backoff":
-            heapq.heappush(self._backoff, (self._until(waiting), waiting.ticket, waiting))
+            self._pauses.begin(waiting)
         elif place == "unschedulable":
             self._helped.add(waiting)
         elif place == "held":
-            self.lobby.hold(waiting, again=self._told_since(waiting.seen, waiting.helped_by))
+            self.lobby.hold(waiting, again=self._happened.since(waiting.seen, waiting.helped_by))
         elif place == "asking" and new:
             self.lobby.come(waiting)
             self.on_ask()
@@ -314,9 +301,7 @@ class PodQueue:
         """Whether the pod has left the queue while it was being judged."""
         return self._waiting.get(waiting.pod.uid) is not waiting
 
-    def _told_since(self, number: int, helped_by: News) -> bool:
-        """Whether there was news after that number which helps."""
-        return any(
-            told > number and (topic in helped_by or topic == "*" or ("*" in helped_by and topic not in TIME))
-            for topic, told in self._last_told.items()
-        )
+
+def _says_else(before: Pod, now: Pod) -> bool:
+    """Whether anything that a policy may go by is different; a status says nothing of what a pod wants."""
+    return (before.spec, before.labels, before.annotations) != (now.spec, now.labels, now.annotations)

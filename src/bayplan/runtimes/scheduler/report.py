@@ -24,8 +24,10 @@ Kind = Literal["event", "condition"]
 Why = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
 
 _LIMIT = 20_000
-# While pods are being bound, reports leave the API server to them: a pod that runs is worth more.
-_AT_ONCE, _WHILE_BUSY = 16, 1
+_AT_ONCE = 16
+# While pods are being bound, reports leave the API server to them: a pod that runs is worth more. Now and
+# then one is written all the same, and with many of them waiting it is their turn.
+_BUSY_SECONDS, _MANY = 0.02, 5_000
 _SERIES_SECONDS = 30.0
 _GONE = (404, 409)
 # For the watch to bring a pod as somebody has changed it; it is a matter of milliseconds.
@@ -75,9 +77,11 @@ class Reporter:
             group.create_task(self._count_on())
             while True:
                 kind, key, write = await self._waiting.get()
-                while self._writing >= (_WHILE_BUSY if self.busy() else _AT_ONCE):
+                while self._writing >= _AT_ONCE:
                     self._ended.clear()
                     await self._ended.wait()
+                if self.busy() and self._waiting.qsize() < _MANY:
+                    await asyncio.sleep(_BUSY_SECONDS)
                 self._writing += 1
                 group.create_task(self._write(kind, key, write))
 
@@ -158,7 +162,7 @@ class Reporter:
                     self._client, series.event, count=count, observed=series.observed, known=known
                 )
             self._series.wrote(series, count)
-        except (ApiError, ConnectError):
+        except Exception:
             series.failed()
             raise
         finally:
@@ -194,7 +198,7 @@ class Reporter:
 
         try:
             await self._while_it_waits(pod, said, write)
-        except (ApiError, ConnectError):
+        except Exception:
             # It is tried again with the next attempt, whatever that says.
             if self._status_told.get(pod.uid) is said:
                 del self._status_told[pod.uid]
@@ -207,6 +211,9 @@ class Reporter:
         for pause in (*_CONFLICT_SECONDS, None):
             now = self._waits(pod)
             if now is None:
+                if self._status_told.get(pod.uid) is said:
+                    # Said of a pod that was gone by then: nobody will tell that it is.
+                    del self._status_told[pod.uid]
                 return
             try:
                 await write(now)
@@ -231,6 +238,10 @@ class Reporter:
         except (ApiError, ConnectError) as error:
             gone = isinstance(error, ApiError) and error.status in _GONE
             log.log(logging.DEBUG if gone else logging.WARNING, "pod %s: %s", key, error)
+            self._on_result(kind, "failed")
+        except Exception:
+            # One report must not be what ends all others.
+            log.exception("pod %s: nothing could be told of it", key)
             self._on_result(kind, "failed")
         else:
             self._on_result(kind, "written")

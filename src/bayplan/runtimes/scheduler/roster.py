@@ -36,7 +36,10 @@ class Roster:
         return may_be_in_gang(pod) or (self._hooked(name) and may_be_named(self._policies(name), pod))
 
     def seen(self, pod: Pod) -> None:
-        """A pod of ours is there, or is different."""
+        """A pod of ours is there, or is different; one that has ended is in no gang."""
+        if pod.finished:
+            self.gone(pod.uid)
+            return
         before = self._pods.get(pod.uid)
         if before is not None and (before.labels, before.annotations) == (pod.labels, pod.annotations):
             self._pods[pod.uid] = pod
@@ -51,7 +54,7 @@ class Roster:
         pod = self._pods.pop(uid, None)
         if pod is None:
             return None
-        self._unasked.get(pod.namespace, {}).pop(uid, None)
+        self._was_asked(pod)
         said = self._said.pop(uid, ALONE)
         if said.gang is None:
             return None
@@ -88,7 +91,7 @@ class Roster:
             same = now is not None and (now.labels, now.annotations) == (pod.labels, pod.annotations)
             if said.error or not same or pod.uid in self._said:
                 continue
-            del self._unasked[pod.namespace][pod.uid]
+            self._was_asked(pod)
             self._said[pod.uid] = said
             if said.gang is not None:
                 self._gangs.setdefault((pod.namespace, said.gang.name), {})[pod.uid] = None
@@ -100,6 +103,13 @@ class Roster:
     def members(self, key: GangKey) -> list[Pod]:
         """Every pod that is known to be in the gang."""
         return [self._pods[uid] for uid in self._gangs.get(key, ())]
+
+    def _was_asked(self, pod: Pod) -> None:
+        """Nobody has to be asked about the pod; namespaces come and go too."""
+        unasked = self._unasked.get(pod.namespace, {})
+        unasked.pop(pod.uid, None)
+        if not unasked:
+            self._unasked.pop(pod.namespace, None)
 
     def _hooked(self, name: str) -> bool:
         known = self._names_gangs.get(name)

@@ -183,7 +183,7 @@ class Server:
         self.shadow.beside(fresh)
         self.asking.use(options.profiles)
         self.gangs.reload()
-        self.inbox.serve(options.profiles, self.live.view.cache.snapshot().elsewhere or ())
+        self.inbox.serve(options.profiles, list(self.live.view.cache.pods))
         self.inbox.told(ANYTHING)
         task = asyncio.create_task(old.end())
         self._ending[task] = old
@@ -284,6 +284,7 @@ class Server:
         )
         reporter.busy = lambda: self.placing.count > 0
         self.evicting = Evicting(client, self.inbox, reporter, self.schedule_metrics)
+        self.evicting.why_not = self.live.why_not_bind
         self.gangs = Gangs(
             lambda: self.generation,
             inbox=self.inbox,
@@ -296,6 +297,7 @@ class Server:
             ran=self.metrics.ran,
         )
         self.inbox.on_pod = self.gangs.roster.seen
+        self.inbox.stands_by = lambda: bool(self.live.why_not_bind())
         self.loop = Loop(
             self.generation,
             inbox=self.inbox,

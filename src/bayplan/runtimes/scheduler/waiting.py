@@ -32,6 +32,8 @@ class Waiting:
     """Where it stands, as a policy said; ``None`` where its priority says that."""
     kept_out: str = ""
     """Why a policy keeps it out."""
+    changed: bool = False
+    """Whether it is another one than it was when it was taken."""
     ticket: int = field(default=0, compare=False)
     """Of its present place: whatever stands in a heap with another number is old."""
     seen: int = field(default=0, compare=False)

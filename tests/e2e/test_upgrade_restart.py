@@ -1,0 +1,149 @@
+"""Every server is replaced while pods are being scheduled: no call fails, and every pod is bound once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.waiting import wait_until
+from tests.e2e.service_stand_in import LATE_SECONDS
+from tests.e2e.slices import MEMORY, SHARED, SLICE, check_verified, create_slices, wait_owners
+from tests.e2e.steady_caller import SteadyCaller
+from tests.e2e.upgrading import (
+    NODES,
+    Kubelet,
+    Site,
+    arriving,
+    attempts,
+    check_places,
+    create_nodes,
+    wait_scheduled,
+)
+
+pytestmark = pytest.mark.e2e
+
+SLICES_A_NODE = 150
+# Two probes that fail, and the calls that were on their way.
+UNNOTICED_SECONDS = 10.0
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    """A policy as a file, for ``bayplan render``."""
+    file = tmp_path / "even.py"
+    file.write_text("import bayplan\n\n\n@bayplan.filter\ndef even(pod, node):\n    return None\n")
+    return file
+
+
+@pytest.mark.parametrize(
+    "pauses", [pytest.param(True, id="with the pause of the manifest"), pytest.param(False, id="without it")]
+)
+def test_servers_are_replaced_one_after_the_other(
+    cluster: ControlPlane, tmp_path: Path, policy: Path, pauses: bool
+) -> None:
+    create_nodes(cluster)
+    printed = Kubelet.of(policy, "--ignorable")
+    assert printed.pause_seconds > LATE_SECONDS
+    kubelet = printed if pauses else replace(printed, pause_seconds=0)
+    with ExitStack() as stack:
+        site = Site(cluster, tmp_path, stack, kubelet)
+        old = [site.start("first"), site.start("second")]
+        scheduler = site.scheduler(old[0])
+        caller = SteadyCaller(cluster, site.service.port, nodes=NODES)
+        with arriving(cluster) as names, caller.running():
+            for number, each in enumerate(old):
+                each.wait_metric(20, "bayplan_requests_total", verb="bind")
+                # One more first, then one less: maxSurge 1, maxUnavailable 0.
+                newer = site.start(f"new-{number}")
+                kubelet.end(site.service, each)
+                newer.wait_metric(50, "bayplan_requests_total", verb="bind")
+        wait_scheduled(cluster, names)
+
+        assert caller.failures == []
+        check_places(cluster, caller)
+        assert attempts(scheduler) == Counter(scheduled=len(names))
+        assert cluster.api.items("events", fields="reason=FailedScheduling") == []
+    print(f"\n{len(names)} pods of kube-scheduler, {caller.answered} calls beside it: none failed")
+
+
+def test_a_server_is_killed_and_the_damage_ends_with_its_endpoint(
+    cluster: ControlPlane, tmp_path: Path, policy: Path
+) -> None:
+    create_nodes(cluster)
+    with ExitStack() as stack:
+        site = Site(cluster, tmp_path, stack, Kubelet.of(policy, "--ignorable"))
+        first, second = site.start("first"), site.start("second")
+        scheduler = site.scheduler(first)
+        caller = SteadyCaller(cluster, site.service.port, nodes=NODES)
+        with arriving(cluster) as names, caller.running():
+            for each in (first, second):
+                each.wait_metric(20, "bayplan_requests_total", verb="bind")
+            killed_at = time.monotonic()
+            os.kill(first.child.pid, signal.SIGKILL)
+            site.service.wait_ready(first, ready=False)
+            noticed_at = time.monotonic()
+            asked = second.requests("bind")
+            second.wait_metric(asked + 200, "bayplan_requests_total", verb="bind")
+        wait_scheduled(cluster, names)
+
+        assert noticed_at - killed_at < UNNOTICED_SECONDS
+        assert [each for each in caller.failures if not killed_at <= each.at <= noticed_at + 1] == []
+        check_places(cluster, caller)
+        tries = attempts(scheduler)
+        assert tries["scheduled"] == len(names)
+    print(
+        f"\na server was killed: {len(caller.failures)} calls failed, all within"
+        f" {noticed_at - killed_at:.1f} s; {caller.answered} did not;"
+        f" kube-scheduler tried {tries['error']} times in vain and bound all"
+        f" {len(names)} pods"
+    )
+
+
+def test_the_lease_changes_hands_in_a_rollout_and_nothing_is_lost(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    slices = create_slices(cluster, nodes=len(NODES), each=SLICES_A_NODE)
+    config = {"policies": [SHARED]}
+    file = tmp_path / "bayplan.yaml"
+    file.write_text(
+        yaml.safe_dump({"apiVersion": "bayplan.dev/v1", "kind": "BayplanConfiguration", **config})
+    )
+    kubelet = Kubelet.of("--config", file, "--managed-resource", MEMORY)
+    with ExitStack() as stack:
+        site = Site(cluster, tmp_path, stack, kubelet)
+        old = [site.start("first", config), site.start("second", config, ready=False)]
+        scheduler = site.scheduler(old[0])
+        with arriving(cluster, limits={MEMORY: str(SLICE)}) as names:
+            old[0].wait_metric(20, "bayplan_requests_total", verb="bind")
+            # All new ones beside all old ones: none can be ready before the holder has ended.
+            new = [site.start(f"new-{number}", config, ready=False) for number in range(2)]
+            kubelet.end(site.service, *old)
+            ended_at = time.monotonic()
+            holder = wait_until(
+                lambda: next((each for each in new if each.metric("bayplan_writer")), None),
+                30,
+                what="a new server holds the Lease",
+            )
+            holder.wait_metric(20, "bayplan_requests_total", verb="bind", result="ok")
+            seconds = time.monotonic() - ended_at
+        assert len(names) <= slices
+        wait_owners(cluster, len(names))
+        wait_scheduled(cluster, names)
+
+        check_verified(holder)
+        tries = attempts(scheduler)
+        assert tries["scheduled"] == len(names)
+        assert set(tries) <= {"scheduled", "error", "unschedulable"}
+    print(
+        f"\nthe Lease changed hands, twenty binds later {seconds:.1f} s had passed; kube-scheduler tried"
+        f" {tries['error']} times in vain, and {len(names)} pods have one slice each"
+    )

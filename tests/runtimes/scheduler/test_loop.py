@@ -1,0 +1,143 @@
+"""The loop: whatever goes wrong with one pod, no other is lost, and it goes on."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+
+from bayplan.engine.guard import Attempt
+from bayplan.kube.pod import Pod
+from bayplan.ops.schedule_metrics import ScheduleMetrics
+from bayplan.runtimes.scheduler.inbox import Inbox
+from bayplan.runtimes.scheduler.loop import Loop
+from bayplan.runtimes.scheduler.nominations import Nominations
+from bayplan.runtimes.scheduler.queue import PodQueue, Waiting
+from bayplan.snapshot.sources import NO_READINGS
+from bayplan.testing import make_cluster, make_node, make_pod
+from tests.state.test_ledger import until
+
+CLUSTER = make_cluster([make_node("n1")])
+OURS = {"schedulerName": "ours"}
+
+
+class Judge:
+    """Places every pod on the one node."""
+
+    policies = ()
+    shadows: frozenset[str] = frozenset()
+
+    def place_some(self, pods: list[Pod], cluster: Any, attempt: Attempt, *, seconds: float) -> list[Any]:
+        return [SimpleNamespace(found=_found(), cluster=cluster) for _ in pods]
+
+    def judge(self, pod: Pod, cluster: Any, attempt: Attempt, *, kept: Any) -> Any:
+        return _found()
+
+
+def _found() -> Any:
+    return SimpleNamespace(node="n1", annotations={}, error="", message="")
+
+
+class Workers:
+    async def run(self, work: Any, **_: object) -> Any:
+        return work(Attempt())
+
+
+class Stage:
+    """Everything around the loop, where something goes wrong with the pods that the test names."""
+
+    def __init__(self, *pods: str) -> None:
+        self.inbox = Inbox(["ours"], PodQueue(), Nominations())
+        self.sent: list[str] = []
+        self.unseen: set[str] = set()
+        self.surprises_later: set[str] = set()
+        self.judges = {"ours": Judge()}
+        self.sources = SimpleNamespace(asked={}, current=NO_READINGS)
+        cache = SimpleNamespace(snapshot=lambda: CLUSTER)
+        ready = asyncio.Event()
+        ready.set()
+        live = SimpleNamespace(
+            view=SimpleNamespace(cache=cache, listed=ready.wait, problem=str), why_not_bind=str
+        )
+        gangs = SimpleNamespace(
+            watch=SimpleNamespace(flush=lambda: None, next_seconds=lambda: np.inf),
+            turn=self._alone,
+            concerns=lambda _: False,
+        )
+        nothing: Any = SimpleNamespace()
+        self.loop = Loop(
+            self,  # type: ignore[arg-type]
+            inbox=self.inbox,
+            live=live,  # type: ignore[arg-type]
+            workers=Workers(),  # type: ignore[arg-type]
+            onlookers=self,  # type: ignore[arg-type]
+            placing=self,  # type: ignore[arg-type]
+            evicting=nothing,
+            gangs=gangs,  # type: ignore[arg-type]
+            reporter=nothing,
+            metrics=ScheduleMetrics(CollectorRegistry()),
+        )
+        for name in pods:
+            self.inbox.pod_is(make_pod(name, uid=name, spec=OURS))
+
+    closely = False
+
+    async def _alone(self, waiting: Waiting) -> bool:
+        return False
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator["Stage"]:
+        yield self
+
+    def begin(self, *_: object) -> None:
+        """As somebody who looks on."""
+
+    def judged(self, seen: Any, *, began: float) -> None:
+        """As somebody who looks on."""
+        if seen.pod.name in self.unseen:
+            raise RuntimeError("what was that")
+
+    async def place(self, waiting: Waiting, node: str, annotations: Any, *, began: float) -> None:
+        """As whoever binds."""
+        self.sent.append(waiting.pod.name)
+        self.inbox.queue.placed(waiting)
+        if waiting.pod.name in self.surprises_later:
+            raise RuntimeError("what was that")
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> Any:
+        task = asyncio.create_task(self.loop.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("lost", ["a", "b", "c"])
+async def test_of_several_that_are_judged_together_only_the_one_comes_again_with_which_it_went_wrong(
+    lost: str,
+) -> None:
+    stage = Stage("a", "b", "c")
+    stage.unseen = {lost}
+
+    async with stage.running():
+        await until(lambda: len(stage.sent) == 2 and stage.inbox.queue.count("backoff") == 1)
+
+    assert sorted([*stage.sent, lost]) == ["a", "b", "c"]
+    assert stage.inbox.queue.count("placed") == 2
+    assert stage.inbox.queue.count("taken") == 0
+
+
+async def test_a_pod_that_is_on_its_way_is_not_tried_again_whatever_went_wrong_then() -> None:
+    stage = Stage("a")
+    stage.surprises_later = {"a"}
+
+    async with stage.running():
+        await until(lambda: stage.sent == ["a"] and not stage.inbox.wake.is_set())
+
+    assert stage.inbox.queue.count("placed") == 1
