@@ -18,6 +18,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from bayplan.authoring.editions import current_edition
+from bayplan.authoring.registry import Hook
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt, FailureKind
 from bayplan.engine.preempt import PreemptDecision
@@ -79,6 +80,7 @@ class Metrics:
             "Nodes refused, by policy and reason; mode is observe or shadow where nothing was changed.",
             ["policy", "reason", "mode"],
         )
+        self._durations: dict[tuple[str, str, str], Histogram] = {}
         self.policy_duration = seconds(
             "bayplan_policy_duration_seconds",
             "Time in one hook of a policy for one request; point is the kind of hook.",
@@ -196,9 +198,17 @@ class Metrics:
         for each in attempt.ran.values():
             hook = each.hook
             if each.calls:
-                self.policy_duration.labels(hook.policy, hook.name, hook.spec.kind).observe(each.seconds)
+                self._duration_of(hook).observe(each.seconds)
             for kind, count in each.failures.items():
                 self.policy_failures.labels(hook.policy, kind).inc(count)
+
+    def _duration_of(self, hook: Hook) -> Histogram:
+        """Where the hook's time is counted; looked up once, since it is for every pod."""
+        key = (hook.policy, hook.name, hook.spec.kind)
+        known = self._durations.get(key)
+        if known is None:
+            known = self._durations[key] = self.policy_duration.labels(*key)
+        return known
 
     def decided(self, verb: str, decision: Decision, *, observe: bool) -> None:
         """Count what a decision says."""

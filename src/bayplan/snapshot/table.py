@@ -122,7 +122,7 @@ class NodeTable:
         # Columns of the objects alone are shared with tables that differ only in their pods.
         self._static = {} if static is None else static
         self._last_read = LastRead() if last_read is None else last_read
-        self._columns: dict[str, NDArray[Any]] = {}
+        self._columns: dict[str, Any] = {}
         self._units: dict[Units, NDArray[np.int64]] = {}
         self._of_load: dict[PodColumn, NDArray[Any]] = {}
         self._readings = NO_READINGS
@@ -279,7 +279,13 @@ class NodeTable:
     def __getitem__(self, column: str | Column | PodColumn | Units | Source | Latch) -> Any:
         """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
         if isinstance(column, str):
-            return self._named(column)
+            if self._parent is None and self._like is None:
+                return self._named(column)
+            # A part of a table is soon thrown away: what it has, by whatever way, it has by name.
+            known = self._columns.get(column)
+            if known is None:
+                known = self._columns[column] = self._named(column)
+            return known
         if isinstance(column, Units):
             return self._free_units(column)
         if isinstance(column, Source | Latch):

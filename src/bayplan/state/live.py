@@ -16,6 +16,7 @@ from bayplan.state.view import Follower, LiveView, list_cluster
 from bayplan.state.writer import LeaseOptions, Writer
 
 _LEASE_FIRST_SECONDS = 2.0
+_GC_THRESHOLD = (20_000, 20, 20)
 
 
 class LiveCluster:
@@ -88,6 +89,8 @@ class LiveCluster:
             # Hundreds of thousands of objects that will stay: going through them all would stop the server
             # for most of a second, again and again.
             gc.freeze()
+            # A decision is thousands of small objects, of which next to none is in a cycle.
+            gc.set_threshold(*_GC_THRESHOLD)
 
     async def close(self) -> None:
         """Stop binding; give the Lease back, unless a bind of ours may still land."""
