@@ -271,3 +271,15 @@ async def test_of_a_pod_that_is_gone_nothing_is_kept() -> None:
 
     assert stage.api.statuses == []
     assert stage.reporter._status_told == {}
+
+
+async def test_bad_news_overtakes_good_news_while_pods_are_being_bound() -> None:
+    stage = Stage()
+    stage.reporter.busy = lambda: True
+    for number in range(20):
+        stage.reporter.scheduled(make_pod(f"bound-{number}"), "node")
+    stage.reporter.unscheduled(make_pod("refused"), "Unschedulable", FULL)
+    await stage.written()
+
+    names = [event["regarding"]["name"] for event in stage.api.events]
+    assert names == ["refused", *(f"bound-{number}" for number in range(20))]

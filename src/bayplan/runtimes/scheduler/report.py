@@ -5,6 +5,7 @@ is written, and that is counted.
 """
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -25,7 +26,8 @@ Why = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
 
 _LIMIT = 20_000
 _AT_ONCE = 16
-# While pods are being bound, reports leave the API server to them: a pod that runs is worth more. Now and
+_NOW, _CAN_WAIT = 0, 1
+# While pods are being bound, good news leaves the API server to them: a pod that runs is worth more. Now and
 # then one is written all the same, and with many of them waiting it is their turn.
 _BUSY_SECONDS, _MANY = 0.02, 5_000
 _SERIES_SECONDS = 30.0
@@ -42,7 +44,7 @@ class _Said:
 
 
 class Reporter:
-    """Writes Events and conditions, some at once, in the order of asking."""
+    """Writes Events and conditions, some at once; bad news first, and else in the order of asking."""
 
     def __init__(
         self,
@@ -63,8 +65,10 @@ class Reporter:
         self._waits = waits
         self._on_result = on_result
         self._series = SeriesBook(clock=clock)
-        self._waiting: asyncio.Queue[tuple[Kind, str, Callable[[], Awaitable[None]]]]
-        self._waiting = asyncio.Queue(maxsize=limit)
+        # By rank and number: what somebody waits for, as an autoscaler does, overtakes good news.
+        self._waiting: asyncio.PriorityQueue[tuple[int, int, Kind, str, Callable[[], Awaitable[None]]]]
+        self._waiting = asyncio.PriorityQueue(maxsize=limit)
+        self._numbers = itertools.count()
         self._status_told: dict[str, _Said] = {}
         self._writing = 0
         self._ended = asyncio.Event()
@@ -76,11 +80,11 @@ class Reporter:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._count_on())
             while True:
-                kind, key, write = await self._waiting.get()
+                rank, _, kind, key, write = await self._waiting.get()
                 while self._writing >= _AT_ONCE:
                     self._ended.clear()
                     await self._ended.wait()
-                if self.busy() and self._waiting.qsize() < _MANY:
+                if rank == _CAN_WAIT and self.busy() and self._waiting.qsize() < _MANY:
                     await asyncio.sleep(_BUSY_SECONDS)
                 self._writing += 1
                 group.create_task(self._write(kind, key, write))
@@ -97,7 +101,7 @@ class Reporter:
         """The pod has its node."""
         self._status_told.pop(pod.uid, None)
         event = self._event(pod, "Scheduled", f"Successfully assigned {pod.key} to {node}", action="Binding")
-        self._put("event", pod.key, lambda: record_event(self._client, event))
+        self._put("event", pod.key, lambda: record_event(self._client, event), rank=_CAN_WAIT)
 
     def unscheduled(self, pod: Pod, why: Why, message: str, *, nominated_node: str = "") -> None:
         """The pod has no node, for now. The same said again is counted."""
@@ -224,9 +228,9 @@ class Reporter:
                     raise
             await asyncio.sleep(pause)
 
-    def _put(self, kind: Kind, key: str, write: Callable[[], Awaitable[None]]) -> bool:
+    def _put(self, kind: Kind, key: str, write: Callable[[], Awaitable[None]], *, rank: int = _NOW) -> bool:
         try:
-            self._waiting.put_nowait((kind, key, write))
+            self._waiting.put_nowait((rank, next(self._numbers), kind, key, write))
         except asyncio.QueueFull:
             self._on_result(kind, "dropped")
             return False
