@@ -225,3 +225,17 @@ def test_a_folder_without_certificates_is_told(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("hello")
     with pytest.raises(InstallError, match="no certificate in it"):
         show(tmp_path)
+
+
+def test_a_key_that_is_not_the_cas_signs_nothing(folder: Path, tmp_path: Path) -> None:
+    create(tmp_path / "other", dns=[NAME], ips=[], days=1, ca_days=1)
+    before = (folder / "server.crt").read_bytes()
+
+    (folder / "ca.key").write_text("hello")
+    with pytest.raises(InstallError, match="cannot be read"):
+        renew(folder, before_days=400)
+    (folder / "ca.key").write_bytes((tmp_path / "other" / "ca.key").read_bytes())
+    with pytest.raises(InstallError, match="not that of its certificate"):
+        renew(folder, before_days=400)
+
+    assert (folder / "server.crt").read_bytes() == before

@@ -133,6 +133,10 @@ def test_helm_says_what_render_says(shape: str, version: str, tmp_path: Path) ->
             id="no rights, no account",
         ),
         pytest.param(ONLY_SSD, "kube-system", {"nameOverride": "other"}, id="another name"),
+        pytest.param(
+            ONLY_SSD, "kube-system", {"service": {"clusterIP": "fd00::50"}}, id="an address of IPv6"
+        ),
+        pytest.param(ONLY_SSD, "kube-system", {"image": {"tag": "a" * 64}}, id="an image by its digest"),
     ],
 )
 def test_helm_says_what_render_says_of_other_values(

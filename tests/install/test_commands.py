@@ -118,6 +118,49 @@ def test_steps_tell_what_is_left_to_do(shape: str, tmp_path: Path) -> None:
     assert ("/etc/kubernetes/bayplan" in text) == (shape != "sidecar")
 
 
+def test_where_one_pod_alone_is_ready_steps_do_not_wait_for_two(tmp_path: Path) -> None:
+    options = ["--managed-resource", "example.com/gpu", "--part", "steps"]
+    held = run("render", "service", policy(tmp_path, ONE_EACH), *options).stdout
+    shared = run("render", "service", policy(tmp_path), *options).stdout
+
+    assert "wait --for=jsonpath='{.status.readyReplicas}'=1 --timeout=5m deployment/bayplan" in held
+    assert "rollout status" not in held
+    assert "rollout status deployment/bayplan" in shared
+
+
+def test_a_namespace_that_is_there_already_is_left_out_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("createNamespace: false\n")
+    options: list[str | Path] = [policy(tmp_path), "--namespace", "team"]
+
+    assert "kind: Namespace\n" in run("render", "sidecar", *options).stdout
+    text = run("render", "sidecar", *options, "--values", tmp_path / "values.yaml").stdout
+    assert "kind: Namespace\n" not in text
+    assert "namespace: team\n" in text
+
+
+def test_helm_is_not_told_to_make_the_namespace_that_it_installs_into(tmp_path: Path) -> None:
+    values = run("render", "sidecar", policy(tmp_path), "--namespace", "team", "--part", "values").stdout
+
+    assert yaml.safe_load(values)["fullnameOverride"] == "bayplan"
+    assert "createNamespace" not in values
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(["sidecar"], id="on loopback"),
+        pytest.param(["service", "--ignorable", "--tls", "none"], id="without TLS"),
+    ],
+)
+def test_a_server_with_tls_is_not_called_without(options: list[str], tmp_path: Path) -> None:
+    policy(tmp_path)
+    text = "policies: [{use: policy.py}]\nextender: {tls: {certFile: a.crt, keyFile: a.key}}\n"
+    file = configuration(tmp_path, text)
+
+    assert "extender.tls" in run("render", *options, "-c", file).output
+    assert run("render", "service", "--ignorable", "-c", file).exit_code == 0
+
+
 def test_certificates_of_a_folder_go_along_as_secrets(tmp_path: Path) -> None:
     certs = tmp_path / "certs"
     assert run("certs", "create", "--out", certs, "--dns", "bayplan.kube-system.svc").exit_code == 0
@@ -133,6 +176,17 @@ def test_certificates_of_a_folder_go_along_as_secrets(tmp_path: Path) -> None:
     assert "ca.key" not in text
 
 
+def test_secrets_come_after_the_namespace_that_they_are_in(tmp_path: Path) -> None:
+    certs = tmp_path / "certs"
+    run("certs", "create", "--out", certs, "--dns", "bayplan.team.svc")
+    options: list[str | Path] = ["--ignorable", "--namespace", "team", "--tls", "certs", "--certs", certs]
+    text = run("render", "service", policy(tmp_path), *options).stdout
+    steps = run("render", "service", policy(tmp_path), *options, "--part", "steps").stdout
+
+    assert [one["kind"] for one in yaml.safe_load_all(text)][:3] == ["Namespace", "Secret", "Secret"]
+    assert steps.index("Apply the objects") < steps.index("--namespace team -o yaml")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -140,6 +194,15 @@ def test_certificates_of_a_folder_go_along_as_secrets(tmp_path: Path) -> None:
         pytest.param(["sidecar", "--kubernetes-version", "1.20"], "1.25 to 1.38", id="an old version"),
         pytest.param(["pod"], "sidecar", id="no such shape"),
         pytest.param(["service", "--tls", "certs"], "--certs DIR", id="no certificates"),
+        pytest.param(["service", "--ignorable", "--certs", "d"], "for --tls certs", id="idle certificates"),
+        pytest.param(["sidecar", "--name", "My_Plan"], "'My_Plan': small letters", id="a bad name"),
+        pytest.param(["sidecar", "--name", "n" * 60], "at most 59", id="no room for the name of a Service"),
+        pytest.param(["sidecar", "-n", "My_Team"], "namespace: 'My_Team'", id="a bad namespace"),
+        pytest.param(
+            ["service", "--ignorable", "--cluster-ip", "10.96"], "no IP address", id="half an address"
+        ),
+        pytest.param(["sidecar", "--part", "kubeadm-patch"], "control-plane and service", id="no such part"),
+        pytest.param(["standalone", "--part", "scheduler-config"], "nothing of that", id="no kube-scheduler"),
     ],
 )
 def test_what_cannot_work_is_refused(arguments: list[str], said: str, tmp_path: Path) -> None:
@@ -180,6 +243,54 @@ def test_a_journal_must_be_written_where_one_can_write(tmp_path: Path) -> None:
     file = configuration(tmp_path, text)
 
     assert "read-only" in run("render", "sidecar", "-c", file).output
+
+
+def test_values_that_are_no_values_are_told(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("- replicaCount\n")
+    result = run("render", "sidecar", policy(tmp_path), "--values", tmp_path / "values.yaml")
+
+    assert "no values in it" in result.output
+
+
+def test_an_image_by_its_digest_makes_labels_that_the_api_server_takes(tmp_path: Path) -> None:
+    image = "images.example.com/bayplan@sha256:" + "a" * 64
+    objects = list(yaml.safe_load_all(run("render", "sidecar", policy(tmp_path), "--image", image).stdout))
+    labels = [one["metadata"]["labels"]["app.kubernetes.io/version"] for one in objects]
+
+    assert {len(label) for label in labels} == {63}
+    assert f"image: {image}\n" in run("render", "sidecar", policy(tmp_path), "--image", image).stdout
+
+
+def test_a_journal_on_a_volume_of_yours_is_let_be(tmp_path: Path) -> None:
+    policy(tmp_path)
+    text = "policies: [{use: policy.py}]\njournal: {file: {path: /var/log/bayplan/journal.jsonl}}\n"
+    file, values = configuration(tmp_path, text), tmp_path / "values.yaml"
+    values.write_text(
+        "extraVolumes: [{name: log, persistentVolumeClaim: {claimName: log}}]\n"
+        "extraVolumeMounts: [{name: log, mountPath: /var/log/bayplan}]\n"
+    )
+
+    assert run("render", "sidecar", "-c", file).exit_code == 1
+    assert run("render", "sidecar", "-c", file, "--values", values).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "exit_code"),
+    [
+        pytest.param("journal: {file: {path: /tmp/j.jsonl}}", 1, id="a journal of the default size"),
+        pytest.param("record: {file: /tmp/r.jsonl.gz}", 1, id="a recording of the default size"),
+        pytest.param("journal: {file: {path: /tmp/j.jsonl, maxBytes: 10485760}}", 0, id="a small journal"),
+        pytest.param("record: {file: /tmp/r.jsonl, maxBytes: 33554432}", 0, id="a small recording"),
+    ],
+)
+def test_no_pod_is_ended_for_what_it_writes(written: str, exit_code: int, tmp_path: Path) -> None:
+    policy(tmp_path)
+    file = configuration(tmp_path, f"policies: [{{use: policy.py}}]\n{written}\n")
+
+    result = run("render", "sidecar", "-c", file)
+
+    assert result.exit_code == exit_code
+    assert ("pods with more than 64 there" in " ".join(result.output.split())) == (exit_code == 1)
 
 
 def test_a_mistyped_value_is_told(tmp_path: Path) -> None:

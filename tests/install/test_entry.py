@@ -94,6 +94,9 @@ def test_a_sidecar_is_called_on_loopback_and_has_a_scheduler_name_of_its_own(tmp
         pytest.param(
             "service", {"service": {"clusterIP": "10.0.0.5"}}, "https://10.0.0.5:8888", id="by its address"
         ),
+        pytest.param(
+            "service", {"service": {"clusterIP": "fd00::5"}}, "https://[fd00::5]:8888", id="by IPv6"
+        ),
     ],
 )
 def test_elsewhere_certificates_tell_who_calls(

@@ -219,6 +219,18 @@ def test_the_systems_priority_is_for_its_namespace(shape: str, tmp_path: Path) -
     assert kinds(outside)[0] == "Namespace"
 
 
+@pytest.mark.parametrize(
+    ("shape", "standard"),
+    [("sidecar", "restricted"), ("service", "restricted"), ("control-plane", "privileged")],
+)
+def test_the_namespace_lets_in_the_pods_that_it_is_for(shape: str, standard: str, tmp_path: Path) -> None:
+    some = found(made(shape, policy(tmp_path), namespace="team"))
+    labels = of_kind("Namespace", some)["metadata"]["labels"]
+
+    assert labels["pod-security.kubernetes.io/enforce"] == standard
+    assert pod_spec(some).get("hostNetwork", False) == (standard == "privileged")
+
+
 def test_on_the_host_everything_listens_on_loopback(tmp_path: Path) -> None:
     some = found(made("control-plane", policy(tmp_path)))
     spec = pod_spec(some)

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 
 _SHAPES = ("sidecar", "standalone", "control-plane", "service")
 _PARTS = ("manifests", "scheduler-config", "kubeadm-patch", "kubeadm-config", "steps", "values")
+_PART_OF = {
+    "scheduler-config": ("sidecar", "control-plane", "service"),
+    "kubeadm-patch": ("control-plane", "service"),
+    "kubeadm-config": ("control-plane", "service"),
+}
+"""Parts that not every shape has: elsewhere they would lead kube-scheduler to files that are not there."""
+_FIRST = {"Namespace": 0, "Secret": 1}
+"""What pods mount is there before them, and its namespace before that."""
 _EPILOG = """\b
 Shapes:
   sidecar         a second kube-scheduler with us in its pod; works where the control plane is not yours
@@ -104,6 +112,13 @@ def command(shape: Any, policies: tuple[str, ...], config: Path | None, **option
 
     if options["tls"] == "certs" and not options["certs"]:
         raise click.UsageError("--tls certs needs --certs DIR: `bayplan certs create --out DIR` makes it")
+    if options["certs"] and options["tls"] != "certs":
+        raise click.UsageError("--certs DIR is for --tls certs")
+    if shape not in _PART_OF.get(options["part"], _SHAPES):
+        raise click.UsageError(
+            f"--part {options['part']}: nothing of that is done for {shape}, but for"
+            f" {' and '.join(_PART_OF[options['part']])}"
+        )
     with explained():
         release = plan(
             policies,
@@ -162,7 +177,8 @@ def _show(release: "Release", options: dict[str, Any]) -> None:
     attached = release.value("shape") in ("service", "control-plane")
     if attached and release.value("tls.mode") == "none":
         click.echo("warning: without TLS anybody who reaches the port can call it", err=True)
-    found = [*_secrets(release, options), *objects(release)]
+    found = [*objects(release), *_secrets(release, options)]
+    found.sort(key=lambda one: _FIRST.get(one["kind"], len(_FIRST)))
     part = options["part"]
     if options["out"] is not None:
         files = control_plane.host_files(release, scheduler_configuration(release)) if attached else {}
@@ -179,7 +195,12 @@ def _show(release: "Release", options: dict[str, Any]) -> None:
             "scheduler-config": scheduler_configuration(release),
             "kubeadm-patch": control_plane.kubeadm_patch(),
             "kubeadm-config": control_plane.kubeadm_configuration(release.minor),
-            "values": changed_values(release.values),
+            # Helm has made or found the namespace before it reads the chart: it would not make it twice.
+            "values": {
+                key: value
+                for key, value in changed_values(release.values).items()
+                if key != "createNamespace"
+            },
         }
         click.echo(to_yaml(parts[part]), nl=False)
 

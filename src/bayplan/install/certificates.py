@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -77,10 +78,15 @@ def issue(
     now: datetime | None = None,
 ) -> Pair:
     """A certificate of this CA; one for a server has every name that it is called by."""
-    signer = load_pem_private_key(authority.key, password=None)
+    try:
+        signer = load_pem_private_key(authority.key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise InstallError(f"the key of the CA, ca.key, cannot be read: {error}") from error
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
         raise InstallError("the key of the CA is of another kind than those that `bayplan certs` makes")
     ca = x509.load_pem_x509_certificates(authority.certificate)[0]
+    if signer.public_key() != ca.public_key():
+        raise InstallError("the key of the CA, ca.key, is not that of its certificate, ca.crt")
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     builder = _builder(_named(name), key, days=days, now=now)

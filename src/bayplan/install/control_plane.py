@@ -5,9 +5,10 @@ We print it and change nothing: a wrong edit there stops a cluster.
 
 from typing import Any
 
-from bayplan.install.evaluate import to_yaml
+from bayplan.install.evaluate import holds, to_yaml
 from bayplan.install.extender_entry import CLIENT_FILES, HOST_CONFIG
 from bayplan.install.names import Release, worked_out
+from bayplan.install.shapes import LEASED
 from bayplan.install.versions import KUBEADM_V1BETA4
 
 PATCH_FILE = "kube-scheduler+json.yaml"
@@ -55,12 +56,14 @@ def steps(release: Release) -> str:
             "1. Apply the objects:  kubectl apply --server-side -f FILE\n"
             f"2. Pods with spec.schedulerName: {name} are placed by it. Nothing else is to be done.\n"
         )
+    client, mutual = worked_out("clientSecret", release), release.value("tls.mode") != "none"
     lines = [*_certificates(release), "Apply the objects:  kubectl apply --server-side -f FILE"]
+    if release.value("createNamespace"):
+        lines.reverse()  # Secrets want the namespace that is among the objects.
     lines += [
-        f"Wait until it is ready:  kubectl -n {release.namespace} rollout status"
-        f" {'daemonset' if shape == 'control-plane' else 'deployment'}/{worked_out('fullname', release)}",
+        f"Wait until it is ready:  kubectl -n {release.namespace} {_waiting(release)}",
         f"On each host of the control plane make {CLIENT_FILES} with"
-        + (" ca.crt, tls.crt and tls.key of the client, and" if release.value("tls.mode") != "none" else "")
+        + (f" ca.crt, tls.crt and tls.key of the Secret {client}, and" if mutual else "")
         + " kube-scheduler.yaml (--part scheduler-config). Files are readable by root alone.",
     ]
     if shape == "service" and not release.value("service.clusterIP"):
@@ -78,6 +81,16 @@ def steps(release: Release) -> str:
     return "".join(f"{number}. {line}\n" for number, line in enumerate(lines, 1))
 
 
+def _waiting(release: Release) -> str:
+    name = worked_out("fullname", release)
+    if holds(LEASED, release):
+        # `rollout status` waits for every pod, and those without the Lease are never ready.
+        return f"wait --for=jsonpath='{{.status.readyReplicas}}'=1 --timeout=5m deployment/{name}"
+    return (
+        f"rollout status {'daemonset' if release.value('shape') == 'control-plane' else 'deployment'}/{name}"
+    )
+
+
 def _certificates(release: Release) -> list[str]:
     server, client = (worked_out(name, release) for name in ("serverSecret", "clientSecret"))
     mode = release.value("tls.mode")
@@ -87,7 +100,7 @@ def _certificates(release: Release) -> list[str]:
         return [f"cert-manager writes the Secrets {server} and {client}; the second is for kube-scheduler."]
     return [
         f"Make certificates (`bayplan certs create`), and the Secrets {server} and {client} of them"
-        " (`bayplan certs show DIR -o yaml`)."
+        f" (`bayplan certs show DIR --namespace {release.namespace} -o yaml`)."
     ]
 
 

@@ -19,7 +19,7 @@ from bayplan.install.shapes import (
     SIDECAR,
     STANDALONE,
 )
-from bayplan.install.tree import All, Condition, Given, Is, Named, Not, Tree
+from bayplan.install.tree import All, Condition, Given, Is, Named, Not, Tree, When
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,16 @@ class Document:
     when: Condition
 
 
+# Only the widest standard lets pods onto the host's network.
+_POD_SECURITY = When(CONTROL_PLANE, "privileged", "restricted")
 NAMESPACE: Tree = {
     "apiVersion": "v1",
     "kind": "Namespace",
     "metadata": {
         "name": Named("namespace"),
         "labels": {
-            "pod-security.kubernetes.io/enforce": "restricted",
-            "pod-security.kubernetes.io/warn": "restricted",
+            "pod-security.kubernetes.io/enforce": _POD_SECURITY,
+            "pod-security.kubernetes.io/warn": _POD_SECURITY,
         },
     },
 }

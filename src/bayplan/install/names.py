@@ -3,14 +3,19 @@
 The comparison of ``bayplan render`` with ``helm template`` holds both against each other.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 from bayplan import __version__
+from bayplan.install.errors import InstallError
 
 CHART = "bayplan"
 _LONGEST = 63
+_SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_NAMESPACE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,27 @@ class Release:
 def worked_out(name: str, release: Release) -> str:
     """The text behind a name."""
     return _NAMES[name](release)
+
+
+def refuse_bad_names(release: Release) -> None:
+    """Names and an address that the API server would refuse; the first is also that of a Service."""
+    name, room = _fullname(release), _LONGEST - len("-ops")
+    if not _SERVICE_NAME.fullmatch(name) or len(name) > room:
+        raise InstallError(
+            f"name: {name!r}: small letters, digits and dashes, a letter first, at most {room} characters"
+        )
+    if not _NAMESPACE_NAME.fullmatch(release.namespace) or len(release.namespace) > _LONGEST:
+        raise InstallError(
+            f"namespace: {release.namespace!r}: small letters, digits and dashes,"
+            f" at most {_LONGEST} characters"
+        )
+    if address := release.value("service.clusterIP"):
+        try:
+            ip_address(address)
+        except ValueError as error:
+            raise InstallError(
+                f"service.clusterIP: {address!r} is no IP address, such as 10.96.0.50"
+            ) from error
 
 
 def _cut(text: str) -> str:
@@ -93,6 +119,7 @@ def _url(release: Release) -> str:
     if shape == "control-plane":
         return f"{scheme}://127.0.0.1:{EXTENDER_PORT}"
     host = release.value("service.clusterIP") or f"{_fullname(release)}.{release.namespace}.svc"
+    host = f"[{host}]" if ":" in host else host
     return f"{scheme}://{host}:{port}"
 
 
@@ -110,7 +137,7 @@ _NAMES: dict[str, Callable[[Release], str]] = {
     "serverSecret": _server_secret,
     "clientSecret": _client_secret,
     "url": _url,
-    "version": lambda release: release.value("image.tag") or __version__,
+    "version": lambda release: _cut(release.value("image.tag") or __version__),
     "kubernetesVersion": lambda release: f"1.{release.minor}",
     "namespace": lambda release: release.namespace,
     "clusterName": lambda release: f"{release.namespace}-{_fullname(release)}",

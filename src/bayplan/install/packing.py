@@ -9,17 +9,22 @@ from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.watching import WatchedFiles
 from bayplan.install.configuration import CONFIG_FILE
 from bayplan.install.errors import InstallError
+from bayplan.install.workload import TMP_MEBIBYTES
 from bayplan.kube.yaml import read_documents
 
 # The API server takes a mebibyte, with the names and everything else.
 _LARGEST_BYTES = 1_000_000
 _WRITABLE = "/tmp/"  # noqa: S108 - of the container
+_MEBIBYTE = 1024 * 1024
+_MOUNT = "mount a volume with extraVolumes and extraVolumeMounts of the chart"
 
 
-def pack(files: Sequence[str], flags: Flags, loaded: Loaded) -> tuple[dict[str, Any], dict[str, str]]:
-    """The configuration as data, and the texts of the files beside it."""
+def pack(
+    files: Sequence[str], flags: Flags, loaded: Loaded, *, mounted: Sequence[str] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The configuration as data, and the texts of the files beside it; ``mounted`` are the user's volumes."""
     config = _data(flags.config) if flags.config else _named(files)
-    _refuse_read_only(loaded)
+    _refuse_what_cannot_be_written(loaded, mounted)
     base = flags.config.parent if flags.config else None
     named = [*WatchedFiles(files, flags, loaded).paths, *_candidate(loaded), *_profiles(loaded)]
     beside = [path for path in dict.fromkeys(named) if path != flags.config]
@@ -77,11 +82,27 @@ def _texts(paths: Sequence[Path], base: Path | None) -> dict[str, str]:
     return found
 
 
-def _refuse_read_only(loaded: Loaded) -> None:
-    journal, record = loaded.config.journal.file, loaded.config.record.file
-    for key, path in (("journal.file.path", journal.path if journal else ""), ("record.file", record)):
-        if path and not path.startswith(_WRITABLE):
+def _refuse_what_cannot_be_written(loaded: Loaded, mounted: Sequence[str]) -> None:
+    bytes_of_tmp = 0
+    for key, path, size in _written(loaded):
+        if any(path.startswith(f"{place.rstrip('/')}/") for place in mounted):
+            continue
+        if not path.startswith(_WRITABLE):
             raise InstallError(
-                f"{key}: {path}: the container's root is read-only: write below {_WRITABLE}, or mount a"
-                " volume with extraVolumes and extraVolumeMounts of the chart"
+                f"{key}: {path}: the container's root is read-only: write below {_WRITABLE}, or {_MOUNT}"
             )
+        bytes_of_tmp += size
+        if bytes_of_tmp > TMP_MEBIBYTES * _MEBIBYTE:
+            raise InstallError(
+                f"{key}: up to {bytes_of_tmp // _MEBIBYTE} MiB are written below {_WRITABLE}, and the kubelet"
+                f" ends pods with more than {TMP_MEBIBYTES} there: lower maxBytes and keep, or {_MOUNT}"
+            )
+
+
+def _written(loaded: Loaded) -> Iterable[tuple[str, str, int]]:
+    """Files that are written: the key, the path, and how many bytes with those that are kept."""
+    journal, record = loaded.config.journal.file, loaded.config.record
+    if journal:
+        yield "journal.file.path", journal.path, journal.max_bytes * (journal.keep + 1)
+    if record.file:
+        yield "record.file", record.file, record.max_bytes * 2

@@ -13,7 +13,7 @@ from bayplan.config.load import in_words
 from bayplan.install.container import HANDOVER_SECONDS
 from bayplan.install.errors import InstallError
 from bayplan.install.evaluate import over
-from bayplan.install.names import Release
+from bayplan.install.names import Release, refuse_bad_names
 from bayplan.install.packing import pack
 from bayplan.install.values import Shape, Values
 from bayplan.install.verbs import verbs_of
@@ -45,14 +45,17 @@ def plan(files: Sequence[str], flags: Flags, wishes: Wishes) -> Release:
     loaded = load_all(files, flags)
     if not loaded.policies and wishes.shape != "standalone":
         raise InstallError("no policies: name a file, such as policy.py, or a configuration with --config")
-    given = _convert(over(_from_file(wishes.values), wishes.over))
-    config, texts = pack(files, flags, loaded)
+    asked = over(_from_file(wishes.values), wishes.over)
+    given = _convert(asked)
+    mounted = [str(mount.get("mountPath", "")) for mount in given.extra_volume_mounts]
+    config, texts = pack(files, flags, loaded, mounted=mounted)
     values = msgspec.structs.replace(
         given,
         shape=wishes.shape,
         kubernetes_version=f"1.{wishes.version.minor}.{wishes.version.patch}",
         fullname_override=given.fullname_override or wishes.name,
-        create_namespace=given.create_namespace or wishes.namespace not in SYSTEM_NAMESPACES,
+        # Who says no has one already: ours would change its labels, and take it away in the end.
+        create_namespace=asked.get("createNamespace", wishes.namespace not in SYSTEM_NAMESPACES),
         config=config,
         files={**given.files, **texts},
         verbs=verbs_of(loaded.policies),
@@ -60,7 +63,10 @@ def plan(files: Sequence[str], flags: Flags, wishes: Wishes) -> Release:
         termination_grace_period_seconds=_grace_seconds(loaded),
     )
     _refuse_hen_and_egg(values, loaded)
-    return release(values, wishes)
+    _refuse_certificates_of_their_own(values, loaded)
+    found = release(values, wishes)
+    refuse_bad_names(found)
+    return found
 
 
 def release(values: Values, wishes: Wishes) -> Release:
@@ -99,7 +105,10 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         raise InstallError(f"{path}: {error.strerror or error}") from error
     except YamlError as error:
         raise InstallError(str(error)) from error
-    return dict(documents[0].data) if documents else {}
+    found = documents[0].data if documents else {}
+    if not isinstance(found, Mapping):
+        raise InstallError(f"{path}: no values in it, such as `replicaCount: 3`")
+    return dict(found)
 
 
 def _convert(data: Mapping[str, Any]) -> Values:
@@ -119,6 +128,16 @@ def _grace_seconds(loaded: Loaded) -> int:
     """Until the kubelet kills: the pause, requests that are under way, and some time to close."""
     drain = loaded.config.extender.limits.drain_timeout.seconds
     return HANDOVER_SECONDS + math.ceil(drain) + 2 * _LAST_SECONDS
+
+
+def _refuse_certificates_of_their_own(values: Values, loaded: Loaded) -> None:
+    """Where kube-scheduler calls without TLS, a server with it would never be understood."""
+    called_by_tls = values.shape in _ATTACHED and values.tls.mode != "none"
+    if loaded.config.extender.tls is not None and values.shape != "standalone" and not called_by_tls:
+        raise InstallError(
+            f"extender.tls: kube-scheduler calls a {values.shape} without TLS here: leave it out of the"
+            " configuration, or render service or control-plane with TLS"
+        )
 
 
 def _refuse_hen_and_egg(values: Values, loaded: Loaded) -> None:

@@ -187,9 +187,10 @@ class Values(_Values, frozen=True):
     )
     name_override: Annotated[str, Meta(description="in place of the chart's name")] = ""
     fullname_override: Annotated[str, Meta(description="what objects are called")] = ""
-    create_namespace: Annotated[bool, Meta(description="print the Namespace, with restricted security")] = (
-        False
-    )
+    create_namespace: Annotated[
+        bool,
+        Meta(description="print the Namespace; not for helm install, which has --create-namespace for it"),
+    ] = False
     config: Annotated[
         Mapping_,
         Meta(description="your BayplanConfiguration: policies and sources; addresses are ours to set"),

@@ -24,7 +24,8 @@ from bayplan.install.tree import (
 )
 from bayplan.install.versions import MATCH_LABEL_KEYS, NATIVE_SIDECARS
 
-_TMP_SIZE = "64Mi"
+TMP_MEBIBYTES = 64
+"""Of ``/tmp``; the kubelet ends a pod that writes more there."""
 
 
 def _spread_over(topology: str) -> Tree:
@@ -75,7 +76,7 @@ POD_TEMPLATE = Shared(
             ],
             "volumes": [
                 {"name": "config", "configMap": {"name": suffixed("config")}},
-                {"name": "tmp", "emptyDir": {"sizeLimit": _TMP_SIZE}},
+                {"name": "tmp", "emptyDir": {"sizeLimit": f"{TMP_MEBIBYTES}Mi"}},
                 When(
                     SIDECAR,
                     {"name": "scheduler-config", "configMap": {"name": suffixed("scheduler-config")}},

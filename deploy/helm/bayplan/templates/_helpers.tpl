@@ -38,7 +38,7 @@
 {{- end }}
 
 {{- define "bayplan.version" -}}
-{{- .Values.image.tag | default .Chart.AppVersion }}
+{{- .Values.image.tag | default .Chart.AppVersion | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "bayplan.serviceAccountName" -}}
@@ -80,6 +80,7 @@
 {{- printf "%s://127.0.0.1:8888" $scheme }}
 {{- else }}
 {{- $host := .Values.service.clusterIP | default (printf "%s.%s.svc" (include "bayplan.fullname" .) .Release.Namespace) }}
+{{- $host = ternary (printf "[%s]" $host) $host (contains ":" $host) }}
 {{- printf "%s://%s:%d" $scheme $host (int .Values.service.port) }}
 {{- end }}
 {{- end }}
