@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow bench-schedule parity controlplane prometheus chromium faketime helm chart sbom kubectl-plugin pictures format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench-policies bench-journal bench-profile bench-shadow bench-schedule bench-wire parity controlplane prometheus chromium faketime helm chart sbom kubectl-plugin pictures format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -39,7 +39,7 @@ parity: $(READY) controlplane  ## the default profile and eviction against kube-
 	$(BIN)/python -m tests.parity --cases $(or $(CASES),2000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.parity.preemption --cases $(or $(CASES),500) --seed $(or $(SEED),1)
 
-big: $(READY) controlplane  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory; 5,000 pods through a leader change (minutes; not part of test)
+big: $(READY) controlplane helm  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory; 5,000 pods through a leader change; the image; a new CA under load (minutes; not part of test)
 	$(BIN)/python -m pytest -m big -s
 
 bench-policies: $(READY)  ## how long each built-in policy takes over 5,000 nodes (a minute; not part of test)
@@ -56,6 +56,9 @@ bench-shadow: $(READY)  ## what a candidate beside the policies costs their answ
 
 bench-schedule: $(READY) controlplane  ## pods a second, beside kube-scheduler: 5,000 pods on 1,000 nodes (minutes; not part of test)
 	$(BIN)/python -m bench.schedule
+
+bench-wire: $(READY)  ## filter and prioritize over HTTP, beside an extender in Go and one in Flask (minutes, needs Go; ARGS=--quick; not part of test)
+	$(BIN)/python -m bench.wire $(ARGS)
 
 controlplane: $(READY)  ## build them once (minutes), or say why not
 	@$(BIN)/python -m tests.controlplane.binaries || test -z "$$CI"

@@ -113,7 +113,12 @@ def test_in_ten_minutes(cluster: ControlPlane, reader: Reader, tmp_path: Path) -
         (undo,) = UNDO
         reader.types(undo)
     assert reader.types(f"kubectl get deployments --namespace {NAMESPACE} -o name") == ""
-    assert reader.types("kubectl get clusterroles -o name | grep -c bayplan || true") == "0\n"
+    # Others may have left roles of their own behind: only ours must be gone.
+    applied = yaml.safe_load_all((reader.folder / "install.yaml").read_text())
+    ours = {one["metadata"]["name"] for one in applied if one["kind"] == "ClusterRole"}
+    there = set(reader.types("kubectl get clusterroles -o name | cut -d/ -f2").split())
+    assert ours
+    assert not ours & there
 
 
 def test_with_helm(cluster: ControlPlane, reader: Reader, tmp_path: Path) -> None:

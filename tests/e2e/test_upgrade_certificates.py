@@ -190,6 +190,7 @@ def test_a_certificate_is_renewed_under_load(site: Site) -> None:
         print(load.tell("a new certificate"))
 
 
+@pytest.mark.big
 @pytest.mark.parametrize(
     "server_first", [pytest.param(True, id="server first"), pytest.param(False, id="kube-scheduler first")]
 )

@@ -137,6 +137,7 @@ def said(image: ImageRoot, *argv: str, volumes: dict[str, Path] | None = None) -
 
 
 @pytest.mark.e2e
+@pytest.mark.big
 @pytest.mark.timeout(600)
 class TestBuilt:
     """Needs root, for a root of its own, and a package index; no control plane."""
