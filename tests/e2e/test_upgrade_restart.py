@@ -45,7 +45,12 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "pauses", [pytest.param(True, id="with the pause of the manifest"), pytest.param(False, id="without it")]
+    "pauses",
+    [
+        pytest.param(True, id="with the pause of the manifest"),
+        # It narrows what can be lost and cannot close it: one attempt in 213 was seen to fail.
+        pytest.param(False, id="without it", marks=pytest.mark.chaos),
+    ],
 )
 def test_servers_are_replaced_one_after_the_other(
     cluster: ControlPlane, tmp_path: Path, policy: Path, pauses: bool
