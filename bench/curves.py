@@ -1,64 +1,104 @@
-"""A picture of how something grew with time, as SVG: readable in light and dark, and without any library."""
+"""A picture of how one figure goes with another, as SVG: runs over time, or measurements with a fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
-_WIDTH, _HEIGHT = 720, 360
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 64, 44
-_COLOURS = ("#2563eb", "#d97706", "#059669", "#9333ea")
-_STYLE = """
-svg { font: 13px system-ui, sans-serif; }
-text { fill: #1f2937; } .quiet { fill: #6b7280; }
-.grid { stroke: #d1d5db; stroke-width: 1; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e5e7eb; } .quiet { fill: #9ca3af; } .grid { stroke: #4b5563; }
-}
-"""
+from bench.picture import (
+    WIDTH,
+    Axis,
+    colour,
+    document,
+    heading,
+    label,
+    line,
+    linear,
+    logarithmic,
+    tick,
+)
+
+_LEFT, _RIGHT, _HEIGHT, _AXIS_HEIGHT = 76, 28, 260, 52
+
+Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One run: seconds, and how many by then. Runs of the same name have the same colour."""
+    """One run, or one series of measurements. Those of the same name have the same colour.
+
+    With a `fit`, the points are dots and the fit is the line; without, a line goes through the points.
+    """
 
     name: str
-    points: Sequence[tuple[float, float]]
+    points: Points
+    fit: Points = ()
 
 
-def draw(title: str, curves: Sequence[Curve]) -> str:
-    """The picture."""
+@dataclass(frozen=True)
+class Scale:
+    """One axis: what follows its numbers, what it is called, and whether it is logarithmic."""
+
+    unit: str = ""
+    name: str = ""
+    log: bool = False
+
+
+SECONDS, COUNT = Scale(" s"), Scale()
+
+
+def draw(title: str, curves: Sequence[Curve], *, note: str = "", x: Scale = SECONDS, y: Scale = COUNT) -> str:
+    """The picture; `note` says how to read it."""
     names = list(dict.fromkeys(curve.name for curve in curves))
-    colours = dict(zip(names, _COLOURS, strict=False))
-    longest = max(x for curve in curves for x, _ in curve.points) or 1.0
-    highest = max(y for curve in curves for _, y in curve.points) or 1.0
-    width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
-
-    def place(x: float, y: float) -> str:
-        return f"{_LEFT + width * x / longest:.1f},{_TOP + height * (1 - y / highest):.1f}"
-
-    parts = [f'<text x="{_LEFT}" y="24" font-weight="600">{escape(title)}</text>']
-    for number in range(5):
-        share = number / 4
-        x, y = _LEFT + width * share, _TOP + height * (1 - share)
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(_label(_LEFT - 8, y + 4, f"{highest * share:,.0f}", anchor="end"))
-        parts.append(_label(x, _HEIGHT - 18, f"{longest * share:.0f} s", anchor="middle"))
-    for curve in curves:
-        line = " ".join(place(x, y) for x, y in curve.points)
-        colour = colours[curve.name]
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-    for number, name in enumerate(names):
-        x = _LEFT + 190 * number
-        parts.append(f'<rect x="{x}" y="38" width="14" height="4" fill="{colours[name]}"/>')
-        parts.append(f'<text x="{x + 20}" y="45">{escape(name)}</text>')
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
-        f' aria-label="{escape(title)}">\n<style>{_STYLE}</style>\n{body}\n</svg>\n'
+    every = [point for curve in curves for point in (*curve.points, *curve.fit)]
+    parts, top = heading(title, note or y.name, names)
+    field = _Field(
+        _axis(x, [point[0] for point in every]), _axis(y, [point[1] for point in every]), top=top + 4
     )
+    parts += field.grid(x, y)
+    for curve in curves:
+        parts += field.curve(curve, colour(names.index(curve.name)))
+    return document(title, field.bottom + _AXIS_HEIGHT, parts)
 
 
-def _label(x: float, y: float, text: str, *, anchor: str) -> str:
-    return f'<text class="quiet" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _axis(scale: Scale, values: Sequence[float]) -> Axis:
+    return logarithmic(values) if scale.log else linear(values)
+
+
+@dataclass(frozen=True)
+class _Field:
+    """Where the curves are."""
+
+    across: Axis
+    up: Axis
+    top: float
+
+    @property
+    def bottom(self) -> float:
+        return self.top + _HEIGHT
+
+    def place(self, point: tuple[float, float]) -> tuple[float, float]:
+        wide = WIDTH - _LEFT - _RIGHT
+        return _LEFT + wide * self.across.share(point[0]), self.bottom - _HEIGHT * self.up.share(point[1])
+
+    def grid(self, x: Scale, y: Scale) -> Iterator[str]:
+        for value in self.up.ticks():
+            _, at = self.place((self.across.low, value))
+            yield line(_LEFT, at, WIDTH - _RIGHT, at)
+            yield label(_LEFT - 8, at + 4, tick(value) + y.unit, anchor="end", kind="quiet small")
+        for value in self.across.ticks():
+            at, _ = self.place((value, self.up.low))
+            yield line(at, self.bottom, at, self.bottom + 5)
+            yield label(at, self.bottom + 20, tick(value) + x.unit, anchor="middle", kind="quiet small")
+        if x.name:
+            yield label(
+                (WIDTH + _LEFT - _RIGHT) / 2, self.bottom + 40, x.name, anchor="middle", kind="quiet small"
+            )
+
+    def curve(self, curve: Curve, number: int) -> Iterator[str]:
+        through = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(self.place, curve.fit or curve.points))
+        dashes = ' stroke-dasharray="6 4"' if curve.fit else ""
+        yield f'<polyline class="line-{number}" points="{through}" stroke-width="2"{dashes}/>'
+        if curve.fit:
+            for x, y in map(self.place, curve.points):
+                yield f'<circle class="fill-{number}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'

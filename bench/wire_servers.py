@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 
 PEERS = Path(__file__).parent / "peers"
+POLICY = PEERS / "bayplan" / "policy.py"
 READY_SECONDS = 120.0
 
 
@@ -48,21 +50,46 @@ class Peers:
 
 def find_peers() -> Peers:
     """Build and install what is not there yet; Flask is left out, loudly, where it cannot be had."""
-    cache = Path(os.environ.get("BAYPLAN_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    directory = cache.expanduser() / "bayplan" / "bench"
     flask: Path | None = None
     try:
-        flask = _flask(directory)
+        flask = _flask(_directory())
     except (PeerMissing, OSError, subprocess.CalledProcessError) as missing:
         print(f"!!! NO FLASK COLUMN: {missing}", file=sys.stderr, flush=True)
-    return Peers(_go(directory), flask)
+    return Peers(find_go(), flask)
+
+
+def find_go() -> Path:
+    """The extender in Go, built once for each state of its sources; `PeerMissing` where that cannot be."""
+    module, directory = PEERS / "go-extender", _directory()
+    binary = directory / f"go-extender-{_digest(sorted(module.iterdir()))}"
+    if binary.exists():
+        return binary
+    go = shutil.which("go")
+    if go is None:
+        raise PeerMissing("no extender in Go to compare with, and no Go to build it: install Go 1.26")
+    print("building the extender in Go (once)", file=sys.stderr, flush=True)
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=directory) as folder:
+        # Moved when it is whole: another run must never find half of it.
+        made = Path(folder) / "go-extender"
+        argv: list[str | Path] = [go, "build", "-trimpath", "-o", made, "."]
+        done = subprocess.run(argv, cwd=module, capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode:
+            raise PeerMissing(f"the extender in Go cannot be built: {' '.join(done.stderr.split())[-300:]}")
+        made.replace(binary)
+    return binary
+
+
+def _directory() -> Path:
+    cache = Path(os.environ.get("BAYPLAN_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return cache.expanduser() / "bayplan" / "bench"
 
 
 @contextlib.contextmanager
-def servers(peers: Peers, folder: Path, nodes: Path) -> Iterator[list[Server]]:
+def servers(peers: Peers, folder: Path, nodes: Path, *, policy: Path = POLICY) -> Iterator[list[Server]]:
     """Bayplan first, then the peers; gone when the block ends."""
     with contextlib.ExitStack() as stack:
-        started = [_bayplan(folder, nodes, stack)]
+        started = [_bayplan(folder, nodes, policy=policy, stack=stack)]
         port = free_port()
         argv: list[str | Path] = [peers.go, f"-listen=127.0.0.1:{port}", f"-nodes={nodes}"]
         started.append(_start("Go", port, argv, folder=folder, stack=stack, ready=(port, "/healthz")))
@@ -73,12 +100,12 @@ def servers(peers: Peers, folder: Path, nodes: Path) -> Iterator[list[Server]]:
         yield started
 
 
-def _bayplan(folder: Path, nodes: Path, stack: contextlib.ExitStack) -> Server:
+def _bayplan(folder: Path, nodes: Path, *, policy: Path, stack: contextlib.ExitStack) -> Server:
     port, ops_port, page_port = free_port(), free_port(), free_port()
     argv: list[str | Path] = [
         Path(sys.executable).with_name("bayplan"),
         "serve",
-        PEERS / "bayplan" / "policy.py",
+        policy,
         f"--listen=127.0.0.1:{port}",
         f"--ops-listen=127.0.0.1:{ops_port}",
         f"--page-listen=127.0.0.1:{page_port}",
@@ -120,19 +147,6 @@ def _answers(port: int, path: str) -> bool:
         connection.request("GET", path)
         return connection.getresponse().status == 200
     return False
-
-
-def _go(directory: Path) -> Path:
-    module = PEERS / "go-extender"
-    binary = directory / f"go-extender-{_digest(sorted(module.iterdir()))}"
-    if not binary.exists():
-        go = shutil.which("go")
-        if go is None:
-            raise SystemExit("the wire benchmark compares with an extender in Go: install Go 1.26")
-        print("building the Go extender (once)", file=sys.stderr, flush=True)
-        directory.mkdir(parents=True, exist_ok=True)
-        subprocess.run([go, "build", "-trimpath", "-o", binary, "."], cwd=module, check=True)  # noqa: S603
-    return binary
 
 
 def _flask(directory: Path) -> Path:

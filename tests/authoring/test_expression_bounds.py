@@ -102,6 +102,7 @@ def test_what_people_write_is_not(text: str) -> None:
     assert compile_expression(text, VARIABLES).steps <= STEPS_LIMIT
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
@@ -123,6 +124,7 @@ def test_objects_larger_than_any_honest_one_cannot_make_it_long(text: str, limit
     assert time.perf_counter() - began < limit
 
 
+@pytest.mark.alone
 def test_steps_are_a_bound_for_what_is_really_taken() -> None:
     """The dearest that is let through must not come near a hook's second."""
     compiled = compile_expression(PAIRS, ())

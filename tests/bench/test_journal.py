@@ -18,6 +18,7 @@ def test_it_prints_what_a_decision_costs(
     assert "| on disk too, calls without a pause |" in said
 
 
+@pytest.mark.alone
 def test_writing_down_takes_a_twentieth_of_a_filter_call_at_most() -> None:
     # Others work on the machine too: what it costs is what it costs in the quietest run.
     runs = [journal.part_of_a_filter_call(5000, 40) for _ in range(3)]
@@ -25,6 +26,7 @@ def test_writing_down_takes_a_twentieth_of_a_filter_call_at_most() -> None:
     assert min(part / call for call, part in runs) <= journal.MAX_PART, runs
 
 
+@pytest.mark.alone
 def test_a_call_hardly_notices_that_it_is_written_to_disk() -> None:
     runs = [journal.disk_beside_filter_calls(5000, 4, pause_seconds=journal.PAUSE_SECONDS) for _ in range(4)]
 

@@ -118,7 +118,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
         [BAYPLAN, "serve", "--config", config, "--listen=127.0.0.1:0", "--ops-listen=127.0.0.1:0"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
 

@@ -303,7 +303,7 @@ def test_serve_says_in_one_line_why_it_does_not_start(
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=90,
     )
 
     assert done.returncode == 1

@@ -145,7 +145,8 @@ async def test_what_a_service_gets_is_what_its_entry_says(tmp_path: Path) -> Non
         return web.json_response({"a": 1})
 
     async with serving(answer) as url:
-        entry = f"sources:\n- name: svc\n  per: pod\n  annotations: ['x/*']\n  http: {{url: '{url}'}}\n"
+        http_of = f"http: {{url: '{url}', timeout: 4s}}"
+        entry = f"sources:\n- name: svc\n  per: pod\n  annotations: ['x/*']\n  {http_of}\n"
         found = declared(tmp_path, entry)["svc"]
         http = SourceHttp(found.access)
         pod = make_pod("p", annotations={"x/a": "1", "secret": "2"})

@@ -16,10 +16,24 @@ from tests.controlplane.plane import ControlPlane
 
 _BINARIES = pytest.StashKey[Path | BinariesMissing | BuildFailed]()
 
+# Those that select few tests, and may come first in `-m`, as in ``-m "e2e and not big"``.
+_MARKERS = ("alone", "big", "chaos", "e2e")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line("markers", "e2e: needs a real etcd, kube-apiserver and kube-scheduler")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that cannot hold a wanted test, for they do not even name the marker.
+
+    Importing all of them takes longer than many a test, and each worker does it by itself.
+    """
+    first, *others = (config.option.markexpr or "").split() or [""]
+    if first not in _MARKERS or "or" in others or not collection_path.match("test_*.py"):
+        return None
+    return None if f"mark.{first}" in collection_path.read_text() else True
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -70,8 +84,11 @@ def control_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def cluster(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """The control plane, empty before and after the test."""
-    control_plane.check()
+    """The control plane, empty before and after the test.
+
+    A test that ends with the API server down fails by itself; the next one starts with a new one.
+    """
+    control_plane.recover()
     control_plane.api.clear()
     yield control_plane
     control_plane.check()

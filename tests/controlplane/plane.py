@@ -121,6 +121,14 @@ class ControlPlane:
         self.etcd.check()
         self.apiserver.check()
 
+    def recover(self) -> None:
+        """Have the API server ready, also after a test that has left it dead or half started."""
+        self.etcd.check()
+        if self.apiserver.alive:
+            self.apiserver.wait_until(lambda: _apiserver_ready(self.api), READY_SECONDS)
+        else:
+            self.start_apiserver()
+
     def scheduler(
         self,
         *,

@@ -227,6 +227,16 @@ def test_a_wait_in_vain_says_what_is_known(cluster: ControlPlane) -> None:
     assert "kube-scheduler.log ---" in message
 
 
+def test_after_a_test_that_left_the_api_server_dead_there_is_another(cluster: ControlPlane) -> None:
+    os.kill(cluster.apiserver.pid, signal.SIGKILL)
+    cluster.apiserver.wait_ended()
+
+    cluster.recover()
+
+    cluster.check()
+    cluster.api.create_node("n1")
+
+
 def test_clear_clears(cluster: ControlPlane) -> None:
     api = cluster.api
     api.create_node("n1")

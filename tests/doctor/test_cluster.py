@@ -9,7 +9,9 @@ from bayplan.doctor import traps_of_clusters
 from bayplan.doctor.cluster import Cluster, Handshake, check_cluster
 from bayplan.doctor.files import read_text
 from bayplan.doctor.finding import Where
+from bayplan.doctor.managed import check_managed_resources
 from bayplan.doctor.manifests import ANNOTATION
+from bayplan.doctor.ours import read_ours
 from bayplan.doctor.rights import Right, Rights, needed
 from bayplan.doctor.scheduler_file import SchedulerFile
 from bayplan.doctor.setting import Setting, Version
@@ -175,6 +177,35 @@ def test_the_lease_is_asked_about_by_its_name_as_roles_allow_it() -> None:
     named = {right.verb: right.name for right in rights if right.resource == "leases"}
     assert named == {"get": "bayplan", "update": "bayplan", "create": ""}
     assert not any(right.name for right in rights if right.resource != "leases")
+
+
+def test_the_lease_is_asked_about_where_it_is() -> None:
+    file = FOLDER / "bayplan" / "one-per-node.yaml"
+    text = file.read_text().replace("extender:\n", "extender:\n  lease: {namespace: locks}\n")
+    (page,) = read_text(text, source=str(file)).configurations
+
+    rights = needed([scheduler("clean-with-bayplan.yaml")], Setting(ours=read_ours(page)))
+
+    assert {right.namespace for right in rights if right.resource == "leases"} == {"locks"}
+    assert {right.namespace for right in rights if right.resource != "leases"} == {""}
+
+
+@pytest.mark.parametrize(
+    ("advertised", "expected"),
+    [
+        pytest.param(None, ["note"], id="nobody knows"),
+        pytest.param(frozenset({"cpu"}), ["error"], id="no node has it"),
+        pytest.param(frozenset({"example.com/gpu-memory"}), [], id="nodes have it"),
+    ],
+)
+def test_what_a_policy_counts_is_looked_for_on_nodes(
+    advertised: frozenset[str] | None, expected: list[str]
+) -> None:
+    setting = Setting(ours=read_case(FOLDER / "shared-gpu.yaml").ours(), advertised=advertised)
+
+    findings = check_managed_resources(scheduler("shared-gpu.yaml"), setting)
+
+    assert [f.severity for f in findings if f.id == "resource-not-advertised"] == expected
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from bayplan.doctor.finding import Finding
 from bayplan.doctor.fix import fix
 from bayplan.doctor.schema import CONFIGURATION, EXTENDER, PROFILE, TLS
 from bayplan.doctor.setting import Setting, Version
+from tests.doctor.cases import FOLDER, read_case
 
 KEYS = sorted(
     {*CONFIGURATION, *EXTENDER, *PROFILE, *TLS, "metadata", "spec", "template", "annotations", "name"}
@@ -131,3 +132,23 @@ def test_a_file_that_cannot_be_examined_exits_with_2_and_a_line(
     assert result.output.startswith("Error: ")
     assert "hostile.yaml" in result.output
     assert result.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param("5", id="a number"),
+        pytest.param("[]", id="a list"),
+        pytest.param("{ignoredResources: 5, ignoredResourceGroups: 5}", id="numbers"),
+        pytest.param("{ignoredResources: example.com/gpu-memory-of-others}", id="a text"),
+        pytest.param("{ignoredResources: {example.com/gpu-memory: true}}", id="a mapping"),
+    ],
+)
+def test_arguments_of_a_plugin_that_are_none_ignore_nothing(args: str) -> None:
+    case = read_case(FOLDER / "clean-shared-gpu.yaml")
+    text = case.path.read_text()
+    wrong = text.replace("      ignoredResources: [example.com/gpu-memory]\n", "").replace(
+        "    args:\n", f"    args: {args}\n"
+    )
+
+    assert "resource-not-advertised" in [finding.id for finding in case.examine(wrong)]

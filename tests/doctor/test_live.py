@@ -27,6 +27,7 @@ class ApiServer:
     version: Any = field(default_factory=lambda: {"gitVersion": "v1.34.11"})
     forbidden: tuple[str, ...] = ()
     review: Any = field(default_factory=lambda: {"status": {"allowed": False}})
+    nodes: tuple[Any, ...] = ()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request."""
@@ -38,7 +39,8 @@ class ApiServer:
             return web.json_response(self.version, headers=headers)
         if "review" in request.path:
             return web.json_response(self.review, headers=headers)
-        return web.json_response({"items": [], "metadata": {}}, headers=headers)
+        items = self.nodes if request.path.endswith("/nodes") else ()
+        return web.json_response({"items": items, "metadata": {}}, headers=headers)
 
 
 async def looked_at(server: ApiServer, folder: Path, **options: Any) -> tuple[Cluster, Setting]:
@@ -59,6 +61,21 @@ async def test_version_and_nodes_are_those_of_the_cluster(tmp_path: Path) -> Non
     _, setting = await looked_at(ApiServer(), tmp_path)
 
     assert (setting.version, setting.nodes) == (Version(34, 11), 0)
+
+
+async def test_what_nodes_have_to_give_is_known(tmp_path: Path) -> None:
+    server = ApiServer(
+        nodes=(
+            {"metadata": {"name": "with"}, "status": {"allocatable": {"cpu": "4", "example.com/gpu": "2"}}},
+            {"metadata": {"name": "new"}},
+        )
+    )
+
+    _, setting = await looked_at(server, tmp_path)
+
+    assert setting.nodes == 2
+    assert setting.advertised == frozenset({"cpu", "example.com/gpu"})
+    assert (await looked_at(ApiServer(forbidden=("/nodes",)), tmp_path))[1].advertised is None
 
 
 async def test_a_version_that_is_given_stays(tmp_path: Path) -> None:

@@ -125,6 +125,10 @@ class Stand:
     def grant(self) -> None:
         """Make the account with its rights, and wait until the API server knows of them all."""
         granted: set[Verb] = set()
+        if self.lease_namespace != self.name:
+            # Nobody makes it for us: it is somebody else's.
+            elsewhere = {"kind": "Namespace", "metadata": {"name": self.lease_namespace}}
+            self.api.request("POST", _PATHS["Namespace"], body={"apiVersion": "v1", **elsewhere})
         for one in self.installed.objects:
             if one["kind"] not in _PATHS:
                 continue
@@ -176,9 +180,15 @@ class Stand:
         ours = [one for one in every if one["involvedObject"]["name"].startswith(f"{self.name}-")]
         return "\n".join(f"{one['reason']}: {one.get('message', '')}" for one in ours)
 
+    @property
+    def lease_namespace(self) -> str:
+        """Where the Lease is: where we may hold one."""
+        roles = [one for one in self.installed.objects if one["kind"] == "Role"]
+        return str(roles[0]["metadata"]["namespace"]) if roles else self.name
+
     def holder(self) -> str:
         """Who holds the Lease."""
-        found = self.api.find("leases", "bayplan", namespace=self.name)
+        found = self.api.find("leases", "bayplan", namespace=self.lease_namespace)
         return found["spec"].get("holderIdentity", "") if found else ""
 
     def pod(self, name: str, **settings: Any) -> Json:
@@ -191,7 +201,7 @@ class Stand:
         named = {"name": "bayplan"} if resource == "leases" and right.verb != "create" else {}
         attributes = {"verb": right.verb, "group": right.group, "resource": resource, **named}
         if resource == "leases":
-            attributes["namespace"] = self.name
+            attributes["namespace"] = self.lease_namespace
         spec = {
             "user": f"system:serviceaccount:{self.name}:bayplan",
             "groups": ["system:serviceaccounts", "system:authenticated"],

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bayplan.engine.journal import Journal
+from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener
 from bayplan.web.app import PageApp
@@ -54,7 +55,7 @@ class PageServer:
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = PageApp(sight_of(self.journal, self.cluster), token_file=self._token_file)
-        listener = Listener(app.handle, ("127.0.0.1", 0), limits=Limits(), flag="--page-listen")
+        listener = Listener(HttpServer(app.handle, Limits()), ("127.0.0.1", 0), flag="--page-listen")
         await listener.listen(None)
         self.address = "http://{}:{}".format(*listener.address)
         self._ready.set()

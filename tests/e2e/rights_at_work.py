@@ -128,9 +128,9 @@ def _refuse_and_change_something(stand: Stand) -> None:
 
 
 def _nobodys_lease(stand: Stand) -> None:
-    metadata = {"name": "bayplan", "namespace": stand.name}
+    metadata = {"name": "bayplan", "namespace": stand.lease_namespace}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
-    stand.api.create("leases", lease, namespace=stand.name)
+    stand.api.create("leases", lease, namespace=stand.lease_namespace)
 
 
 def _too_large(stand: Stand) -> None:

@@ -81,7 +81,7 @@ def loads(plane: ControlPlane, folder: Path, configuration: Mapping[str, Any]) -
         "--secure-port=0",
         f"--write-config-to={folder / 'written.yaml'}",
     ]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, cwd=FOLDER)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=FOLDER)
     return ended.stderr if ended.returncode else ""
 
 

@@ -128,6 +128,7 @@ def test_ignore_lets_the_pod_pass_a_policy_that_never_returns(cluster: ControlPl
         assert bayplan.metric("bayplan_policy_failures_total", policy="endless", kind="overrun") == 1
 
 
+@pytest.mark.alone
 def test_health_and_metrics_are_answered_while_a_policy_loops(cluster: ControlPlane, tmp_path: Path) -> None:
     cluster.api.create_node("n1")
 

@@ -27,7 +27,7 @@ from tests.e2e.slices import (
 )
 from tests.e2e.two_apiservers import RoutingProxy, Setting, renewed, same_term
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("one second API server")]
 
 ROUNDS = 2
 WAITING = 3

@@ -6,15 +6,15 @@ import os
 import signal
 import statistics
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from bench.state import MEMORY_BUDGET_MB, READY_BUDGET_SECONDS
+from bench.state_followers import Bayplan, Start, started
 from tests.controlplane.client import Client
 from tests.controlplane.manifests import node_manifest, pod_manifest
+from tests.controlplane.parallel import in_parallel
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.extender import Extender
 from tests.e2e.one_per_node import ONE_PER_NODE
@@ -24,20 +24,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.big]
 NODES = int(os.environ.get("BAYPLAN_BIG_NODES", "5000"))
 PODS_PER_NODE = (10, 30)
 STARTS = 3
-CONNECTIONS = 8
-MEMORY_BUDGET_MB = 1024
-READY_BUDGET_SECONDS = {50_000: 5.0}
-
-
-@dataclass(frozen=True)
-class Start:
-    """One start of the server: how long until it was ready, and its memory then."""
-
-    seconds: float
-    nodes: int
-    pods: int
-    resident_mb: float
-    peak_mb: float
 
 
 @pytest.mark.timeout(1800)
@@ -69,15 +55,11 @@ def test_first_sync_of_a_large_cluster(control_plane: ControlPlane, tmp_path: Pa
 
 def start_and_kill(bayplan: Extender) -> Start:
     """Start the server, see what it is like when it is ready, and end it without a word."""
-    began = time.monotonic()
-    with bayplan:
-        seconds = time.monotonic() - began
-        nodes, pods = bayplan.metric("bayplan_view_nodes"), bayplan.metric("bayplan_view_pods")
-        pid = bayplan.child.pid
-        resident, peak = memory_mb(pid, "VmRSS"), memory_mb(pid, "VmHWM")
-        os.kill(pid, signal.SIGKILL)
-        bayplan.child.wait_ended()
-    return Start(seconds, int(nodes), int(pods), resident, peak)
+    follower = Bayplan(bayplan)
+    with started(follower) as start:
+        os.kill(follower.child.pid, signal.SIGKILL)
+        follower.child.wait_ended()
+    return start
 
 
 def create_node(client: Client, number: int) -> None:
@@ -90,23 +72,3 @@ def create_pod(client: Client, number: int) -> None:
     labels = {"app": f"app-{number % 500}"}
     manifest = pod_manifest(f"p{number}", cpu="100m", labels=labels, node_name=f"n{number % NODES}")
     client.create("pods", manifest)
-
-
-def in_parallel(plane: ControlPlane, numbers: range, create: Callable[[Client, int], None]) -> None:
-    """Create these, on several connections at once."""
-
-    def part(first: int) -> None:
-        with Client(plane.server, plane.ca.cert, token=plane.admin_token) as client:
-            for number in numbers[first::CONNECTIONS]:
-                create(client, number)
-
-    with ThreadPoolExecutor(CONNECTIONS) as pool:
-        list(pool.map(part, range(CONNECTIONS)))
-
-
-def memory_mb(pid: int, field: str) -> float:
-    """What the kernel says about a process: VmRSS is now, VmHWM was the most."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) / 1024
-    raise LookupError(field)

@@ -17,11 +17,12 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.scheduler import Scheduler
 from tests.e2e.extender import COMMAND
 from tests.e2e.installed import Installed, kubectl, render
-from tests.install.releases import ONE_EACH, ONLY_SSD, policy
+from tests.install.releases import ONE_EACH, ONLY_SSD, configuration, policy
 
 pytestmark = pytest.mark.e2e
 
 RESOURCE = "example.com/slot"
+COUNTED = "example.com/gpu-milli"
 LEASES = ("bayplan", "kube-scheduler")
 NONE_NEEDED: list[str] = []
 IGNORABLE = ["--ignorable"]
@@ -123,6 +124,32 @@ def test_a_sidecar_whose_policies_bind_binds(nodes: ControlPlane, tmp_path: Path
 
             assert {nodes.api.wait_bound("one"), nodes.api.wait_bound("two")} == {"with-ssd", "without"}
             assert "bind" in bayplan.log()
+
+
+def test_a_sidecar_places_pods_by_what_only_we_count(nodes: ControlPlane, tmp_path: Path) -> None:
+    devices = {"metadata": {"annotations": {"example.com/gpus": "2x1000"}}}
+    nodes.api.patch("nodes", "with-ssd", devices)
+    file = configuration(
+        tmp_path,
+        f"""
+        policies:
+        - use: SharedResource
+          args: {{resource: {COUNTED}, capacity: example.com/gpus}}
+        """,
+    )
+    installed = Installed(nodes, tmp_path, render("sidecar", "--config", file))
+    with installed.applied():
+        account = installed.account(may={"verb": "create", "resource": "pods", "subresource": "binding"})
+        config = (installed.files("bayplan-scheduler-config") / "kube-scheduler.yaml").read_text()
+        with installed.bayplan(account), installed.kube_scheduler(account, config):
+            # No node has it in its status.
+            nodes.api.create_pod("asks", scheduler_name="bayplan-scheduler", requests={COUNTED: "600"})
+            nodes.api.create_pod("asks-not", scheduler_name="bayplan-scheduler")
+
+            assert nodes.api.wait_bound("asks") == "with-ssd"
+            assert nodes.api.wait_bound("asks-not")
+            given = nodes.api.get("pods", "asks")["metadata"]["annotations"]["bayplan.dev/allocation"]
+            assert COUNTED in given
 
 
 @pytest.mark.parametrize("shape", ["service", "control-plane"])

@@ -37,10 +37,11 @@ from tests.e2e.rights_at_work import (
 from tests.install.releases import ONE_EACH, ONLY_SSD, configuration, policy
 from tests.parity import volumes as of
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("one pool of cases")]
 
 SIDE_BY_SIDE = 5
 NUDGED = "policies: [{use: policy.py}]\ncluster: {source: in-cluster, nudge: {enabled: true}}\n"
+ELSEWHERE = f"{PLACE}-locks"
 MANAGED = ("--tls=none", "--managed-resource=example.com/slot")
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 
@@ -52,12 +53,15 @@ class Setup:
     shape: str
     code: str
     options: tuple[str, ...] = ()
+    more: str = ""
+    """More of the configuration."""
 
     def text(self, folder: Path) -> str:
         """What ``bayplan render`` prints for it."""
         folder.mkdir()
         policy(folder, self.code)
-        config = configuration(folder, NUDGED if self.shape != "standalone" else NUDGED[: NUDGED.index("\n")])
+        text = NUDGED if self.shape != "standalone" else NUDGED.splitlines(keepends=True)[0]
+        config = configuration(folder, f"{text}{self.more}")
         place = ("--namespace", PLACE, "--scheduler-name", PLACE)
         return render(self.shape, "--config", config, *self.options, *place)
 
@@ -68,7 +72,21 @@ SETUPS = {
     "control-plane": Setup("control-plane", ONE_EACH, MANAGED),
     "sidecar": Setup("sidecar", ONE_EACH),
     "standalone": Setup("standalone", ONLY_SSD),
+    "service with its Lease elsewhere": Setup(
+        "service", ONE_EACH, MANAGED, f"extender: {{lease: {{namespace: {ELSEWHERE}}}}}\n"
+    ),
+    "standalone with its Lease elsewhere": Setup(
+        "standalone",
+        ONLY_SSD,
+        more=f"scheduler: {{leaderElection: {{resourceNamespace: {ELSEWHERE}}}}}\n",
+    ),
 }
+NOT_OF_KUBE_SCHEDULER = {
+    Verb("", "pods", "patch"),
+    Verb("coordination.k8s.io", "leases", "get"),
+    Verb("coordination.k8s.io", "leases", "update"),
+}
+"""What a sidecar's account has of us alone: Kubernetes allows kube-scheduler all the rest."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +126,14 @@ def work_for(shape: str, right: Verb) -> Work:
 
 def one_less() -> Iterator[tuple[str, Case]]:
     """Each verb of the table, taken away; of a sidecar those that are not among kube-scheduler's own."""
-    for shape in ("service", "standalone", "sidecar"):
+    for shape in ("service", "standalone", "control-plane", "sidecar"):
         for right in sorted({each for line in lines(shape) for each in singly(line)}):
-            if shape != "sidecar" or right.resource == "leases":
+            if shape != "sidecar" or right in NOT_OF_KUBE_SCHEDULER:
                 case = Case(shape, work_for(shape, right), right, from_old=right.verb == "list")
                 yield f"{shape}: {right}", case
+    for shape, verb in product(("service", "standalone"), OF_LEASES):
+        setup, right = f"{shape} with its Lease elsewhere", Verb("coordination.k8s.io", "leases", verb)
+        yield f"{setup}: {right}", Case(setup, OF_LEASES[verb], right)
 
 
 def all_there() -> Iterator[tuple[str, Case]]:
@@ -122,10 +143,12 @@ def all_there() -> Iterator[tuple[str, Case]]:
     yield "standalone: the view of an old one", Case("standalone", VIEW, from_old=True)
     for setup, works in (("service", EXTENDER), ("standalone", SCHEDULER)):
         yield from ((f"{setup}: {verb} {name}", Case(setup, work)) for (name, verb), work in works.items())
-        yield from ((f"{setup}: {verb} leases", Case(setup, work)) for verb, work in OF_LEASES.items())
+        for place in (setup, f"{setup} with its Lease elsewhere"):
+            yield from ((f"{place}: {verb} leases", Case(place, work)) for verb, work in OF_LEASES.items())
     yield from ((f"sidecar: {verb} leases", Case("sidecar", work)) for verb, work in LEAD.items())
     for setup in ("control-plane", "sidecar"):
         yield f"{setup}: bind", Case(setup, EXTENDER["pods/binding", "create"])
+        yield f"{setup}: nudge", Case(setup, EXTENDER["pods", "patch"])
 
 
 LESS = {f"without {name}": case for name, case in one_less()}

@@ -14,7 +14,7 @@ from tests.e2e import chromium_binary
 from tests.e2e.browser import Watched, chromium, watched
 from tests.e2e.page_server import DECISIONS, NODES, PageServer
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("one browser")]
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +214,7 @@ def test_the_page_says_when_the_server_is_gone(browser: Browser) -> None:
         expect(seen.page.locator("#live")).to_have_text("not connected")
 
 
+@pytest.mark.alone
 def test_five_thousand_squares_are_taken_over_without_a_long_pause(seen: Watched, server: PageServer) -> None:
     page = seen.page
     page.goto(f"{server.address}/cluster")

@@ -17,7 +17,7 @@ from tests.parity.stage import Stage
 from tests.parity.volumes import DRIVER, HOSTNAME, SELECTED_NODE, ZONE, Json
 from tests.parity.world import HOLD, NEVER, World
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("one kube-scheduler")]
 
 # kube-scheduler sees what was created some milliseconds later; only what differs every time counts.
 TRIES = 3

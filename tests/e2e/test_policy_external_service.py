@@ -122,6 +122,7 @@ def test_a_service_that_is_down_is_answered_for_by_the_fallback(
             api.wait_bound("web")
 
 
+@pytest.mark.alone
 def test_a_service_that_hangs_costs_seconds_and_no_pod(cluster: ControlPlane, tmp_path: Path) -> None:
     api = cluster.api
     api.create_node("any")

@@ -127,6 +127,39 @@ def test_files_that_are_there_stay(folder: Path) -> None:
     assert all(contents(folder)[name] != before[name] for name in before)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("bad_name!", id="other characters"),
+        pytest.param("10.0.0.1", id="an address"),
+        pytest.param("fd00::1", id="an address of IPv6"),
+        pytest.param("https://bayplan.svc", id="a URL"),
+        pytest.param("bayplan.svc:8888", id="with a port"),
+        pytest.param("a..b", id="an empty part"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_what_is_no_dns_name_is_refused_and_nothing_written(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InstallError, match="is no DNS name"):
+        create(tmp_path, dns=[name], ips=[], days=1, ca_days=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["bayplan", "bayplan.kube-system.svc", "*.team-1.svc", "3.example.com", "long." * 20 + "svc"]
+)
+def test_dns_names_are_taken(name: str, tmp_path: Path) -> None:
+    create(tmp_path, dns=[name], ips=["fd00::1"], days=1, ca_days=1)
+
+    assert show(tmp_path)[1].facts.dns == (name,)
+
+
+@pytest.mark.parametrize("name", [pytest.param("", id="empty"), pytest.param("k" * 65, id="too long")])
+def test_a_caller_has_a_name_that_a_certificate_can_hold(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InstallError, match="1 to 64 characters"):
+        create(tmp_path, dns=["bayplan.svc"], ips=[], days=1, ca_days=1, client=name)
+
+
 def test_a_server_without_a_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InstallError, match="--dns or --ip"):
         create(tmp_path, dns=[], ips=[], days=1, ca_days=1)

@@ -177,6 +177,35 @@ def test_helm_lays_the_same_over_a_configuration(tmp_path: Path) -> None:
     assert comparable(templated(release, tmp_path)) == comparable(found(release))
 
 
+SHARES = "policies: [{use: SharedResource, args: {resource: example.com/gpu, capacity: example.com/gpus}}]"
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "over"),
+    [
+        pytest.param("service", "extender: {lease: {namespace: locks}}", MANAGED, id="a Lease elsewhere"),
+        pytest.param(
+            "standalone",
+            "scheduler: {leaderElection: {resourceNamespace: locks}}",
+            {},
+            id="the Lease of a scheduler elsewhere",
+        ),
+        pytest.param(
+            "standalone", "scheduler: {profiles: [{schedulerName: a}, {schedulerName: b}]}", {}, id="names"
+        ),
+        pytest.param("standalone", "scheduler: {profiles: []}", {}, id="no names"),
+        pytest.param("sidecar", "", {}, id="what only we count, beside kube-scheduler"),
+        pytest.param("service", "", {"extender": {}}, id="what only we count"),
+    ],
+)
+def test_helm_says_what_render_says_of_configurations(
+    shape: str, text: str, over: Object, tmp_path: Path
+) -> None:
+    release = made(shape, configuration(tmp_path, f"{SHARES}\n{text}\n"), **over)
+
+    assert comparable(templated(release, tmp_path)) == comparable(found(release))
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_helm_has_nothing_to_complain_of(shape: str, tmp_path: Path) -> None:
     release = made(shape, policy(tmp_path))
@@ -205,6 +234,16 @@ def test_other_contents_of_the_configuration_replace_pods(tmp_path: Path) -> Non
         pytest.param(["shape=pod"], "shape", id="no such shape"),
         pytest.param(["replicas=3"], "replicas", id="a mistyped value"),
         pytest.param(["image.tagg=3"], "tagg", id="a mistyped value inside"),
+        pytest.param(["kubernetesVersion=1.99.0"], "is not known here: >=1.25.0-0 <1.39.0-0", id="to come"),
+        pytest.param(["scheduler.name=default-scheduler"], "own scheduler", id="the name of another"),
+        pytest.param(["extender.managedResources[0].name=gpu"], "no domain", id="no extended resource"),
+        pytest.param(["kubernetesVersion=1.24.0"], "is not known here", id="an old version"),
+        pytest.param(["kubernetesVersion=latest"], "kubernetesVersion", id="no version"),
+        pytest.param(
+            ["shape=standalone", "scheduler.name=c", "config.scheduler.profiles[0].schedulerName=a"],
+            "names the pods that are ours: a; leave scheduler.name c away",
+            id="two names",
+        ),
     ],
 )
 def test_helm_refuses_what_cannot_work(values: list[str], said: str) -> None:
@@ -232,3 +271,26 @@ def test_the_chart_brings_dashboard_alerts_and_a_test() -> None:
 def test_an_archive_that_is_not_the_pinned_one_is_refused() -> None:
     with pytest.raises(HelmMissing, match="another @aws-cdk"):
         check(b"something else")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        pytest.param(["shape=sidecar"], "schedulerName: bayplan-scheduler\n", id="of a sidecar"),
+        pytest.param(["shape=standalone", "scheduler.name=mine"], "schedulerName: mine\n", id="its own"),
+        pytest.param(
+            [
+                "shape=standalone",
+                "config.scheduler.profiles[0].schedulerName=red",
+                "config.scheduler.profiles[1].schedulerName=blue",
+            ],
+            "schedulerName: red or blue\n",
+            id="of the configuration",
+        ),
+    ],
+)
+def test_the_notes_name_the_scheduler_that_pods_ask_for(settings: list[str], said: str) -> None:
+    arguments = [argument for value in settings for argument in ("--set", value)]
+    text = helm("install", "bayplan", CHART, "--dry-run=client", *arguments)
+
+    assert said in text.partition("NOTES:")[2]

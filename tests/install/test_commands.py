@@ -115,6 +115,7 @@ def test_steps_tell_what_is_left_to_do(shape: str, tmp_path: Path) -> None:
     text = run("render", shape, policy(tmp_path), *options, "--part", "steps").stdout
 
     assert text.startswith("1. ")
+    assert "kubectl -n kube-system rollout status d" in text
     assert ("/etc/kubernetes/bayplan" in text) == (shape != "sidecar")
 
 
@@ -203,6 +204,15 @@ def test_secrets_come_after_the_namespace_that_they_are_in(tmp_path: Path) -> No
         ),
         pytest.param(["sidecar", "--part", "kubeadm-patch"], "control-plane and service", id="no such part"),
         pytest.param(["standalone", "--part", "scheduler-config"], "nothing of that", id="no kube-scheduler"),
+        pytest.param(["sidcar"], "'sidcar' is no shape; did you mean 'sidecar'?", id="a mistyped shape"),
+        pytest.param(
+            ["sidecar", "--scheduler-name", "default-scheduler"], "own scheduler", id="a name taken"
+        ),
+        pytest.param(["sidecar", "--managed-resource", "gpu"], "'gpu' has no domain", id="no resource"),
+        pytest.param(["sidecar", "--image", ":2"], "values: image.repository: want text", id="no image"),
+        pytest.param(["sidecar", "--out", "d", "--part", "steps"], "leave --part steps", id="a part of all"),
+        pytest.param(["sidecar", "--out", "d", "-o", "json"], "writes YAML", id="files of JSON"),
+        pytest.param(["sidecar", "-o", "json", "--part", "steps"], "for the manifests", id="steps in JSON"),
     ],
 )
 def test_what_cannot_work_is_refused(arguments: list[str], said: str, tmp_path: Path) -> None:
@@ -210,6 +220,23 @@ def test_what_cannot_work_is_refused(arguments: list[str], said: str, tmp_path: 
 
     assert result.exit_code in (1, 2)
     assert said in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        pytest.param(["standalone", "--ignorable"], "--ignorable", id="of an extender"),
+        pytest.param(["sidecar", "--cluster-ip", "10.0.0.1"], "--cluster-ip", id="of a Service"),
+        pytest.param(["standalone", "--tls", "none"], "--tls", id="of certificates"),
+        pytest.param(["standalone", "--managed-resource", "a.b/c"], "--managed-resource", id="of an entry"),
+    ],
+)
+def test_an_option_of_another_shape_is_said_to_be(arguments: list[str], flag: str, tmp_path: Path) -> None:
+    result = run("render", *arguments[:1], policy(tmp_path), *arguments[1:])
+
+    assert result.exit_code == 0
+    assert f"warning: {flag} is passed over: it is for " in result.stderr
+    assert "warning" not in result.stdout
 
 
 def test_without_policies_there_is_nothing_to_serve() -> None:
@@ -222,8 +249,9 @@ def test_a_policy_that_binds_must_not_be_ignorable(tmp_path: Path) -> None:
     assert "behind their back" in " ".join(result.output.split())
 
 
-def test_what_is_handed_out_is_suggested(tmp_path: Path) -> None:
-    result = run("render", "service", "--config", configuration(tmp_path, SHARES))
+def test_what_is_handed_out_is_suggested_where_policies_are_for_other_pods_too(tmp_path: Path) -> None:
+    policy(tmp_path)
+    result = run("render", "service", "--config", configuration(tmp_path, f"{SHARES}    - use: policy.py\n"))
 
     assert "such as --managed-resource example.com/gpu-milli" in " ".join(result.output.split())
     assert "--ignorable" not in result.output
@@ -243,6 +271,74 @@ def test_a_journal_must_be_written_where_one_can_write(tmp_path: Path) -> None:
     file = configuration(tmp_path, text)
 
     assert "read-only" in run("render", "sidecar", "-c", file).output
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            "scheduler:\n  nmae: mine\n",
+            "values.yaml:2: scheduler.nmae: unknown key; did you mean 'name'?",
+            id="a mistyped name",
+        ),
+        pytest.param("replicaCount: many\n", "values.yaml:1: replicaCount: want a whole", id="no number"),
+        pytest.param("a: 1\n---\nb: 1\n", "want one YAML document, found 2", id="two documents"),
+        pytest.param("verbs: {preempt: false}\n", "evicted for nodes", id="needless evictions"),
+        pytest.param("kubernetesVersion: 1.99.0\n", "1.25 to 1.38 are", id="a version to come"),
+        pytest.param("kubernetesVersion: latest\n", "values.yaml:1: kubernetesVersion", id="no version"),
+    ],
+)
+def test_bad_values_are_told_with_their_place(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text(text)
+    result = run("render", "sidecar", policy(tmp_path), "--values", tmp_path / "values.yaml")
+
+    assert result.exit_code == 1
+    assert said in " ".join(result.output.split())
+
+
+def test_values_win_over_what_would_be_worked_out(tmp_path: Path) -> None:
+    text = "kubernetesVersion: 1.31.4\nextender: {httpTimeout: 20s}\nterminationGracePeriodSeconds: 99\n"
+    (tmp_path / "values.yaml").write_text(f"{text}verbs: {{prioritize: true}}\n")
+    options: list[str | Path] = [policy(tmp_path), "--values", tmp_path / "values.yaml"]
+    text = run("render", "sidecar", *options).stdout
+
+    assert "image: registry.k8s.io/kube-scheduler:v1.31.4\n" in text
+    assert "httpTimeout: 20s\n" in text
+    assert "prioritizeVerb: prioritize\n" in text
+    assert "terminationGracePeriodSeconds: 99\n" in text
+    newer = run("render", "sidecar", *options, "--kubernetes-version", "1.36").stdout
+    assert "kube-scheduler:v1.36.0\n" in newer
+
+
+NAMES = "scheduler: {profiles: [{schedulerName: red}, {schedulerName: blue}]}\n"
+
+
+def test_steps_name_the_schedulers_of_the_configuration(tmp_path: Path) -> None:
+    file = configuration(tmp_path, NAMES)
+    steps = run("render", "standalone", "-c", file, "--part", "steps").stdout
+    text = run("render", "standalone", "-c", file).stdout
+
+    assert "spec.schedulerName: red or blue are placed" in steps
+    assert "bayplan-scheduler" not in text
+
+
+def test_a_scheduler_is_named_in_one_place(tmp_path: Path) -> None:
+    file = configuration(tmp_path, NAMES)
+    result = run("render", "standalone", "-c", file, "--scheduler-name", "green")
+
+    assert result.exit_code == 1
+    assert "the pods that are ours: red, blue; leave --scheduler-name green" in " ".join(
+        result.output.split()
+    )
+    same = configuration(tmp_path, "scheduler: {profiles: [{schedulerName: red}]}\n", name="same.yaml")
+    assert run("render", "standalone", "-c", same, "--scheduler-name", "red").exit_code == 0
+
+
+def test_profiles_that_are_empty_are_none(tmp_path: Path) -> None:
+    file = configuration(tmp_path, "scheduler: {profiles: []}\n")
+    text = run("render", "standalone", "-c", file, "--scheduler-name", "green").stdout
+
+    assert "- schedulerName: green\n" in text
 
 
 def test_values_that_are_no_values_are_told(tmp_path: Path) -> None:

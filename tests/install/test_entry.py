@@ -64,6 +64,65 @@ def test_a_policy_that_hands_out_binds(tmp_path: Path) -> None:
     assert entry(made("sidecar", file))["bindVerb"] == "bind"
 
 
+SHARES = """
+    policies:
+    - use: SharedResource
+      args:
+        resource: example.com/gpu-milli
+        capacity: example.com/gpus
+        deviceCount: {resource: example.com/gpu-count}
+"""
+COUNTED = ["example.com/gpu-count", "example.com/gpu-milli"]
+LEFT_TO_US = [{"name": name, "ignoredByScheduler": True} for name in COUNTED]
+
+
+def test_a_sidecar_does_not_look_for_what_only_we_count_and_asks_about_every_pod(tmp_path: Path) -> None:
+    release = made("sidecar", configuration(tmp_path, SHARES))
+    (profile,) = scheduler_configuration(release)["profiles"]
+
+    assert profile["pluginConfig"] == [{"name": "NodeResourcesFit", "args": {"ignoredResources": COUNTED}}]
+    assert "managedResources" not in entry(release)
+
+
+@pytest.mark.parametrize("shape", ["service", "control-plane"])
+def test_the_default_scheduler_leaves_to_us_what_only_we_count(shape: str, tmp_path: Path) -> None:
+    release = made(shape, configuration(tmp_path, SHARES), extender={})
+
+    assert entry(release)["managedResources"] == LEFT_TO_US
+
+
+@pytest.mark.parametrize("shape", ["sidecar", "service"])
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        pytest.param([{"name": "example.com/gpu-milli"}], LEFT_TO_US[::-1], id="it is completed"),
+        pytest.param(
+            [{"name": "example.com/gpu-milli", "ignoredByScheduler": False}],
+            [{"name": "example.com/gpu-milli", "ignoredByScheduler": False}, LEFT_TO_US[0]],
+            id="nodes advertise it",
+        ),
+        pytest.param(
+            [{"name": "example.com/fpga"}], [{"name": "example.com/fpga"}, *LEFT_TO_US], id="another"
+        ),
+    ],
+)
+def test_what_was_said_of_managed_resources_stands(
+    shape: str, given: list[dict[str, Any]], wanted: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    release = made(shape, configuration(tmp_path, SHARES), extender={"managedResources": given})
+
+    assert entry(release)["managedResources"] == wanted
+    assert "pluginConfig" not in scheduler_configuration(release).get("profiles", [{}])[0]
+
+
+def test_what_a_shadow_counts_is_left_alone(tmp_path: Path) -> None:
+    policy(tmp_path)
+    shadow = SHARES.replace("- use: Sh", "- use: policy.py\n    - shadow: true\n      use: Sh")
+    release = made("sidecar", configuration(tmp_path, shadow))
+
+    assert scheduler_configuration(release)["profiles"] == [{"schedulerName": "bayplan-scheduler"}]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "standalone"])
 def test_the_entry_is_one_that_kube_scheduler_reads(shape: str, version: str, tmp_path: Path) -> None:

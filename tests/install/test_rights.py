@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bayplan.install.errors import InstallError
 from bayplan.install.rights import RIGHTS
 from bayplan.install.shapes import SHAPES
 from bayplan.kube.kinds import OBJECT_KINDS
@@ -91,6 +92,40 @@ def test_a_lease_is_for_those_who_hold_one(
     for role in roles:
         named = [rule.get("resourceNames") for rule in role["rules"] if "create" not in rule["verbs"]]
         assert named == [["bayplan"]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "namespace"),
+    [
+        pytest.param("service", "extender: {lease: {namespace: locks}}", "locks", id="of an extender"),
+        pytest.param(
+            "standalone",
+            "scheduler: {leaderElection: {resourceNamespace: locks}}",
+            "locks",
+            id="of a scheduler",
+        ),
+        pytest.param("sidecar", "extender: {lease: {namespace: locks}}", "team", id="not of kube-scheduler"),
+        pytest.param("service", "extender: {lease: {duration: 20s}}", "team", id="nothing said"),
+    ],
+)
+def test_the_rights_to_a_lease_are_where_the_lease_is(
+    shape: str, text: str, namespace: str, tmp_path: Path
+) -> None:
+    policy(tmp_path, ONE_EACH)
+    file = configuration(tmp_path, f"policies: [{{use: policy.py}}]\n{text}\n")
+    some = found(made(shape, file, namespace="team", **MANAGED))
+    role, account = of_kind("Role", some), of_kind("ServiceAccount", some)
+    (binding,) = [one for one in some if one["kind"] == "RoleBinding" and one["roleRef"]["name"] == "bayplan"]
+
+    assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == namespace
+    assert binding["subjects"][0]["namespace"] == account["metadata"]["namespace"] == "team"
+
+
+def test_a_lease_in_a_namespace_that_is_none_is_refused(tmp_path: Path) -> None:
+    file = configuration(tmp_path, "scheduler: {leaderElection: {resourceNamespace: My_Locks}}\n")
+
+    with pytest.raises(InstallError, match=r"scheduler\.leaderElection\.resourceNamespace: 'My_Locks'"):
+        made("standalone", file)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -170,6 +170,7 @@ def test_the_text_that_is_wrong_is_named() -> None:
         milli("4 cores")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

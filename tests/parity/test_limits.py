@@ -16,7 +16,7 @@ from tests.parity.places import PREFERRED
 from tests.parity.run import Run, both
 from tests.parity.world import NEVER, Json, World
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("one kube-scheduler of limits")]
 
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 

@@ -13,7 +13,7 @@ from bayplan.runtimes.workers import Workers
 from bayplan.testing import make_cluster, make_node, make_pod
 from bayplan.testing.run import ready
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 CLUSTER = make_cluster([make_node("n1", labels={"rack": "r1"})])
 
 

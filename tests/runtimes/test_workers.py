@@ -35,6 +35,7 @@ overrunning = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.alone
 @overrunning
 async def test_probes_are_answered_within_a_second_while_a_policy_overruns(
     tmp_path: Path, pod: dict[str, Any]
@@ -82,6 +83,7 @@ async def test_an_overrun_is_answered_for_by_the_failure_policy(
     assert (healthy, failures) == (0, 2)
 
 
+@pytest.mark.alone
 async def test_a_shadow_that_overran_is_left_out_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +131,7 @@ async def test_stuck_threads_are_replaced_so_that_others_are_served(tmp_path: Pa
         assert await metric(server, "bayplan_policy_healthy", policy="other") == 1
 
 
+@pytest.mark.alone
 async def test_liveness_fails_after_several_stuck_threads_and_names_the_policy(tmp_path: Path) -> None:
     async with hasty(tmp_path, stuckThreads=2) as server:
         blocked = [ask(server, "filter", names_request(NODES, pod=BLOCK)) for _ in range(2)]
@@ -158,6 +161,7 @@ async def test_a_loop_in_python_is_ended_and_its_thread_not_lost(tmp_path: Path)
         assert (await look(server, "/livez")).status == 200
 
 
+@pytest.mark.alone
 async def test_a_request_that_waited_too_long_for_a_thread_takes_none_later(tmp_path: Path) -> None:
     """More blocked requests than threads: those given up in the queue must not block threads unwatched."""
     pod = make_pod("short", do="sleep", seconds="0.6")

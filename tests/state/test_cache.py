@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -206,3 +207,70 @@ def test_a_list_does_not_take_an_assumption_away() -> None:
     assert cache.doubtful == {"default/late"}
     cache.drop_pod("default/late")
     assert cache.snapshot().nodes.count().tolist() == [0]
+
+
+def test_that_a_bind_of_ours_is_told_by_the_watch_changes_nothing() -> None:
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    pod = make_pod("web", uid="w", cpu=1)
+    cache.put_pod(pod)
+    cache.assume(pod, "a", {"got": "device-1"})
+    before, version = cache.snapshot(), cache.version
+
+    told = _told(make_pod("web", uid="w", cpu=1, node="a", phase="Pending", annotations={"got": "device-1"}))
+    cache.put_pod(told)
+
+    assert cache.snapshot() is before
+    assert cache.version == version
+    assert not cache.assumes(pod)
+    assert cache.pod("default/web") is told, "the next one who writes to it needs its version"
+
+
+def test_no_annotations_are_no_change_however_they_are_written() -> None:
+    cache = Cache()
+    cache.put_node(make_node("a").object)
+    pod = _told(make_pod("web", uid="w"), annotations=None)
+    cache.assume(pod, "a")
+    before = cache.snapshot()
+
+    cache.put_pod(_told(make_pod("web", uid="w", node="a", phase="Pending"), annotations=None))
+
+    assert cache.snapshot() is before
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(make_pod("web", uid="other", node="a", cpu=1), id="it is another pod"),
+        pytest.param(make_pod("web", uid="w", node="a", cpu=2), id="it asks for something else"),
+        pytest.param(
+            make_pod("web", uid="w", node="a", cpu=1, labels={"app": "b"}), id="it has other labels"
+        ),
+        pytest.param(
+            make_pod("web", uid="w", node="a", cpu=1, annotations={"b": ""}), id="other annotations"
+        ),
+        pytest.param(make_pod("web", uid="w", node="a", cpu=1, owner=("Job", "b")), id="another owner"),
+        pytest.param(make_pod("web", uid="w", node="a", cpu=1, phase="Unknown"), id="another status"),
+        pytest.param(make_pod("web", uid="w", node="b", cpu=1), id="it is on another node"),
+    ],
+)
+def test_whatever_else_is_told_of_a_placed_pod_is_seen(told: Pod) -> None:
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    cache.put_node(make_node("b", cpu=4).object)
+    cache.put_pod(make_pod("web", uid="w", node="a", cpu=1))
+    before = cache.snapshot()
+
+    cache.put_pod(told)
+
+    after = cache.snapshot()
+    assert after is not before
+    assert list(after.pods) == [told]
+    assert_same(after, Snapshot.build([make_node(name, cpu=4).object for name in "ab"], [told]))
+
+
+def _told(pod: Pod, **changes: object) -> Pod:
+    """The pod as the API server has it after a write."""
+    assert pod.metadata is not None
+    metadata = msgspec.structs.replace(pod.metadata, resource_version="2", **changes)
+    return msgspec.structs.replace(pod, metadata=metadata)

@@ -11,6 +11,7 @@ import numpy as np
 
 import bayplan
 from bayplan.engine.journal import Journal
+from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener
 from bayplan.snapshot.cluster import Snapshot
@@ -73,7 +74,7 @@ async def looking(
 ) -> AsyncIterator[Looking]:
     """The page while the block runs."""
     app = PageApp(sight_of(journal, cluster, to_wire), token_file=token_file)
-    listener = Listener(app.handle, ("127.0.0.1", 0), limits=Limits(), flag="--page-listen")
+    listener = Listener(HttpServer(app.handle, Limits()), ("127.0.0.1", 0), flag="--page-listen")
     await listener.listen(None)
     try:
         async with aiohttp.ClientSession() as session:

@@ -193,6 +193,7 @@ async def test_a_why_that_takes_long_keeps_nobody_else_waiting() -> None:
         assert msgspec.json.decode(text)["offered"] == 12
 
 
+@pytest.mark.alone
 async def test_five_thousand_nodes_in_full_take_well_under_a_tenth_of_a_second() -> None:
     cluster = cluster_of(5000)
     journal = Journal()

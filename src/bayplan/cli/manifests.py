@@ -18,6 +18,17 @@ _PART_OF = {
     "kubeadm-config": ("control-plane", "service"),
 }
 """Parts that not every shape has: elsewhere they would lead kube-scheduler to files that are not there."""
+_FOR = {
+    "scheduler_name": ("sidecar", "standalone"),
+    "scheduler_image": ("sidecar",),
+    "weight": ("sidecar", "control-plane", "service"),
+    "managed": ("sidecar", "control-plane", "service"),
+    "ignorable": ("sidecar", "control-plane", "service"),
+    "cluster_ip": ("service",),
+    "tls": ("control-plane", "service"),
+    "replicas": ("sidecar", "standalone", "service"),
+}
+"""Options that not every shape has a use for."""
 _FIRST = {"Namespace": 0, "Secret": 1}
 """What pods mount is there before them, and its namespace before that."""
 _EPILOG = """\b
@@ -39,21 +50,24 @@ Examples:
 
 class _Shape(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return super().convert("standalone" if value == "scheduler" else value, param, ctx)
+        from bayplan.kube.yaml import suggest
+
+        name = "standalone" if value == "scheduler" else value
+        if name not in self.choices:
+            self.fail(f"{value!r} is no shape{suggest(str(value), self.choices)}", param, ctx)
+        return name
 
 
 @click.command(epilog=_EPILOG, short_help="Print everything that a cluster needs, as YAML.")
 @click.argument("shape", type=_Shape(_SHAPES), metavar="SHAPE")
 @click.argument("policies", metavar="POLICY.py...", nargs=-1)
 @config_option
-@click.option(
-    "--kubernetes-version", default="1.36", show_default=True, metavar="1.X[.Y]", help="1.25 to 1.38."
-)
+@click.option("--kubernetes-version", metavar="1.X[.Y]", help="1.25 to 1.38.  [that of --values, or 1.36]")
 @click.option("--namespace", "-n", default="kube-system", show_default=True, help="Where it goes.")
 @click.option("--name", default="bayplan", show_default=True, help="What objects are called.")
 @click.option("--image", metavar="IMAGE[:TAG]", help="The image of Bayplan.")
 @click.option("--replicas", type=click.IntRange(min=1), help="How many pods.  [2]")
-@click.option("--scheduler-name", metavar="NAME", help="schedulerName of the pods.  [bayplan-scheduler]")
+@click.option("--scheduler-name", metavar="NAME", help="schedulerName of pods.  [bayplan-scheduler]")
 @click.option("--scheduler-image", metavar="IMAGE[:TAG]", help="kube-scheduler of the sidecar.")
 @click.option("--weight", type=click.IntRange(min=1), help="Of our scores.  [1]")
 @click.option(
@@ -98,7 +112,10 @@ class _Shape(click.Choice[str]):
     help="Form of the manifests.",
 )
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write a file each."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write everything into files: one for each object, and what is for hosts.",
 )
 def command(shape: Any, policies: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """Print everything that a cluster needs to run these policies: workload, configuration, rights, network.
@@ -114,6 +131,11 @@ def command(shape: Any, policies: tuple[str, ...], config: Path | None, **option
         raise click.UsageError("--tls certs needs --certs DIR: `bayplan certs create --out DIR` makes it")
     if options["certs"] and options["tls"] != "certs":
         raise click.UsageError("--certs DIR is for --tls certs")
+    _refuse_what_would_be_passed_over(options)
+    for name, shapes in _FOR.items():
+        if options[name] and shape not in shapes:
+            flag = "--managed-resource" if name == "managed" else f"--{name.replace('_', '-')}"
+            click.echo(f"warning: {flag} is passed over: it is for {', '.join(shapes)}", err=True)
     if shape not in _PART_OF.get(options["part"], _SHAPES):
         raise click.UsageError(
             f"--part {options['part']}: nothing of that is done for {shape}, but for"
@@ -125,7 +147,7 @@ def command(shape: Any, policies: tuple[str, ...], config: Path | None, **option
             Flags(config=config),
             Wishes(
                 shape=shape,
-                version=parse_version(options["kubernetes_version"]),
+                version=parse_version(version) if (version := options["kubernetes_version"]) else None,
                 namespace=options["namespace"],
                 name=options["name"],
                 values=options["values"],
@@ -133,6 +155,16 @@ def command(shape: Any, policies: tuple[str, ...], config: Path | None, **option
             ),
         )
         _show(release, options)
+
+
+def _refuse_what_would_be_passed_over(options: dict[str, Any]) -> None:
+    part, as_json = options["part"], options["output"] == "json"
+    if options["out"] is not None and part != "manifests":
+        raise click.UsageError(f"--out writes everything: leave --part {part} away, or --out")
+    if as_json and options["out"] is not None:
+        raise click.UsageError("--out writes YAML: leave -o json away, or --out")
+    if as_json and part != "manifests":
+        raise click.UsageError(f"-o json is for the manifests: leave it away, or --part {part}")
 
 
 def _values(options: dict[str, Any]) -> dict[str, Any]:
@@ -206,7 +238,7 @@ def _show(release: "Release", options: dict[str, Any]) -> None:
 
 
 def _secrets(release: "Release", options: dict[str, Any]) -> list[dict[str, Any]]:
-    if options["tls"] != "certs":
+    if options["tls"] != "certs" or release.value("shape") not in _FOR["tls"]:
         return []
     from bayplan.cli.certs import certificate_tools
     from bayplan.install.names import worked_out

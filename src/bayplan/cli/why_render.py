@@ -95,6 +95,8 @@ def _counts(why: "Why") -> Table:
         "offered", str(why.offered), "kube-scheduler asked about them" if why.decision else "all there are"
     )
     table.add_row("passed", str(why.passed), "")
+    if why.kept:
+        table.add_row("kept", str(why.kept), _plain(why_words.kept(why)))
     refused = 0 if why.error else why.offered - why.passed - len(why.not_in_view)
     table.add_row("refused", str(refused), "Bayplan only observes: nothing came of it" if why.observe else "")
     if why.not_in_view:
@@ -133,13 +135,14 @@ def _ranking(why: "Why") -> Table:
             str(node.place),
             _plain(node.node),
             f"{node.total:.1f}",
-            str(node.wire),
-            f"{node.points:g}",
+            "-" if why.kept == 1 else str(node.wire),
+            "-" if why.kept == 1 else f"{node.points:g}",
             _parts(node),
             style="green" if node.node == why.chosen else None,
         )
-    if why.passed > len(why.ranking):
-        table.add_row("", f"and {why.passed - len(why.ranking)} more", "", "", "", "")
+    scored = why.kept if why.kept > 1 else why.passed
+    if scored > len(why.ranking):
+        table.add_row("", f"and {scored - len(why.ranking)} more", "", "", "", "")
     return table
 
 

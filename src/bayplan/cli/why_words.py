@@ -78,10 +78,12 @@ def _chosen(why: "Why") -> str:
     said = f"kube-scheduler chose {why.chosen}"
     if why.observe:
         return f"{said}. Bayplan only observes: it was told that every node passes, and no score."
+    if why.kept:
+        return _chosen_of_kept(why, said)
     if not why.ranking:
-        if why.passed == 1:
-            return f"{said}, the only node that passed: it asks for no scores then."
-        return f"{said}. No policy scored the nodes: its own plugins decided."
+        only = why.passed == 1
+        own = ", the only node that passed: it asks for no scores then."
+        return f"{said}{own if only else '. No policy scored the nodes: its own plugins decided.'}"
     best = why.ranking[0]
     mine = next((node for node in why.ranking if node.node == why.chosen), None)
     if mine is None:
@@ -92,6 +94,16 @@ def _chosen(why: "Why") -> str:
     if mine.wire == best.wire:
         return f"{said}: {'our best' if mine.place == 1 else f'told to be as good as our best, {best.node}'}."
     return f"{said}, our number {mine.place}. {_outweighed(mine, best, why.weight)}"
+
+
+def _chosen_of_kept(why: "Why", said: str) -> str:
+    mine = next((node for node in why.ranking if node.node == why.chosen), None)
+    place = "" if mine is None else ", our best" if mine.place == 1 else f", our number {mine.place}"
+    if why.kept == 1:
+        if why.chosen not in why.kept_nodes:
+            return f"{said}{place}, at another attempt: the last answer had another node alone."
+        return f"{said}{place}: the only node that it was told, so it asks for no scores."
+    return f"{said}{place}, of the {why.kept} nodes that it was told: its own plugins had a say among those."
 
 
 def _outweighed(mine: "Ranked", best: "Ranked", weight: float) -> str:
@@ -108,11 +120,23 @@ def _outweighed(mine: "Ranked", best: "Ranked", weight: float) -> str:
 
 def points(why: "Why") -> str:
     """What our points are beside those of kube-scheduler's own plugins."""
+    if why.kept == 1:
+        return "kube-scheduler was told no scores: it asks for none where it is told one node."
     plugins = ", ".join(f"{name} {most}" for name, most in PLUGIN_POINTS.items())
     return (
         f"points = told x weight x 10, here with --weight {why.weight:g}: ours are at most"
         f" {why.weight * 100:g}. kube-scheduler's own plugins can add up to {_PLUGINS} ({plugins})."
     )
+
+
+def kept(why: "Why") -> str:
+    """Which nodes kube-scheduler was told, of an answer that was cut down."""
+    more = why.kept - len(why.kept_nodes)
+    names = ", ".join(why.kept_nodes) + (f" and {more} more" if more else "")
+    text = f"of {why.passed} nodes that passed (extender.answer.keep: {why.kept}): {names}"
+    if why.turn:
+        text += f"; the pod had come {counted(why.turn, 'time', 'times')} before, so others had their turn"
+    return text
 
 
 def never_offered(why: "Why") -> str:

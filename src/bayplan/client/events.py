@@ -28,21 +28,23 @@ def make_event(
     component: str,
     instance: str,
     kind: Literal["Normal", "Warning"] = "Normal",
+    at_ns: int | None = None,
 ) -> dict[str, Any]:
     """An Event about a pod, ``regarding`` its name and UID; a longer message is cut.
 
     ``component`` says who reports (``bayplan.dev/scheduler``), ``instance`` which of them, ``action`` what
-    it did (``Binding``).
+    it did (``Binding``). ``at_ns`` is when, in nanoseconds since 1970; now where it is not said.
     """
     name, uid = regarding
+    at_ns = time.time_ns() if at_ns is None else at_ns
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{name[:_NAME_CHARACTERS].rstrip('-.')}.{time.time_ns():x}",
+            "name": f"{name[:_NAME_CHARACTERS].rstrip('-.')}.{at_ns:x}",
             "namespace": namespace,
         },
-        "eventTime": _stamp(datetime.now(UTC)),
+        "eventTime": _stamp(datetime.fromtimestamp(at_ns / 1e9, UTC)),
         "type": kind,
         "reason": reason,
         "action": action,
@@ -99,7 +101,7 @@ def _path(event: dict[str, Any]) -> str:
 
 
 def _stamp(when: datetime) -> str:
-    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return when.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def _cut(message: str) -> str:

@@ -29,7 +29,13 @@ _WORDS = {
 _NAME = "|".join(_WORDS)
 _TYPES = re.compile(rf"`((?:{_NAME})(?: \| (?:{_NAME}))*)`")
 _ZERO = re.compile(r"(?<=[<>=] )(-?\d+)\.0$")
-_ADDRESSES = (("extender", "listen"), ("extender", "opsListen"), ("scheduler", "opsListen"))
+_ADDRESS = "; write HOST:PORT, such as 127.0.0.1:8888"
+_WRITE: dict[tuple[str | int, ...], str] = {
+    ("extender", "listen"): _ADDRESS,
+    ("extender", "opsListen"): _ADDRESS,
+    ("scheduler", "opsListen"): _ADDRESS,
+    ("extender", "answer", "keep"): "; write `all`, or the number of nodes, such as 1",
+}
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
@@ -82,12 +88,11 @@ def explain(
     if invalid := _ENUM.match(text):
         allowed = getattr(_walk(kind, steps), "values", ())
         hint = suggest(invalid[1], [str(value) for value in allowed])
-        return ConfigError(f"{place(document, path)}: {invalid[1]!r} is not allowed{hint}")
+        return ConfigError(f"{place(document, path)}: {invalid[1]!r} is not allowed{_WRITE.get(path, hint)}")
     if missing := _MISSING.match(text):
         hint = _line_to_add(missing[1], _walk(kind, (*steps, missing[1])))
         return ConfigError(f"{place(document, path)}: `{missing[1]}` is missing{hint}")
-    example = "; write HOST:PORT, such as 127.0.0.1:8888" if path in _ADDRESSES else ""
-    return ConfigError(f"{place(document, path)}: {in_words(message)}{example}")
+    return ConfigError(f"{place(document, path)}: {in_words(message)}{_WRITE.get(path, '')}")
 
 
 def in_words(message: str) -> str:
@@ -127,6 +132,8 @@ def _walk(kind: Any, steps: tuple[str | int, ...]) -> Any:
 
 
 def _without_null(info: Any) -> Any:
+    if isinstance(info, msgspec.inspect.Metadata):
+        return _without_null(info.type)
     if isinstance(info, msgspec.inspect.UnionType):
         return next((t for t in info.types if not isinstance(t, msgspec.inspect.NoneType)), info)
     return info

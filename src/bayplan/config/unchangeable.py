@@ -7,7 +7,7 @@ from bayplan.config.v1 import SchedulerSection, Section
 from bayplan.engine.commit import commits
 
 # Of the extender, what the next answer can be given with.
-_CHANGEABLE = frozenset({"observe", "kubeSchedulerVersion"})
+_CHANGEABLE = frozenset({"observe", "kubeSchedulerVersion", "answer"})
 _EVERYWHERE = ("cluster", "page", "journal", "record", "tracing")
 
 

@@ -147,6 +147,20 @@ class LeaseSection(Section, frozen=True, kw_only=True):
     """How long a holder that vanished is waited for."""
 
 
+class AnswerSection(Section, frozen=True, kw_only=True):
+    """How much of what was decided kube-scheduler is told."""
+
+    keep: Literal["all"] | Count = "all"
+    """Filter answers with so many of the nodes that passed, the best by our scores; or with ``all``."""
+    failed_nodes: Literal["always", "whenNonePass"] = "always"
+    """When the nodes that were refused are in the answer, each with its reason."""
+
+    @property
+    def most(self) -> int | None:
+        """How many nodes a filter answers with at most; ``None`` for all."""
+        return None if self.keep == "all" else self.keep
+
+
 class ExtenderSection(Section, frozen=True, kw_only=True):
     """The HTTP service that kube-scheduler calls."""
 
@@ -159,6 +173,7 @@ class ExtenderSection(Section, frozen=True, kw_only=True):
     """Change nothing: all nodes pass, all scores are 0, and what would have been said is recorded."""
     kube_scheduler_version: Annotated[str, Meta(pattern=r"^v?1\.[0-9]+(\..*)?$")] = "1.36"
     """Oldest kube-scheduler that calls; from 1.38 on FailedNodes means what it says."""
+    answer: AnswerSection = AnswerSection()
     tls: TlsSection | None = None
     lease: LeaseSection = LeaseSection()
     limits: LimitsSection = LimitsSection()

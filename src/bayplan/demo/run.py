@@ -15,7 +15,7 @@ from bayplan.demo import policies as demo_policies
 from bayplan.demo.caller import Caller, MemoryBinder, Placement
 from bayplan.demo.cluster import make_nodes, make_pods
 from bayplan.runtimes.extender.serve import Options, Server
-from bayplan.runtimes.listener import Address
+from bayplan.runtimes.listener import Address, written
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.view import FixedView
 
@@ -69,14 +69,14 @@ class Demo:
         server.app.binder = binder
         on_server(server)
         async with server.running():
-            url = "http://{}:{}".format(*server.listener.address)
-            page_url = "http://{}:{}/".format(*server.page_listener.address) if server.page_listener else ""
+            url = f"http://{written(server.listener.address)}"
+            page_url = f"http://{written(server.page_listener.address)}/" if server.page_listener else ""
             audience.started(url, snapshot, page_url=page_url)
             async with aiohttp.ClientSession() as session:
                 caller = Caller(session, url)
                 for pod in pods:
                     audience.placed(await caller.schedule(pod, server.view.current or snapshot))
-                ops_url = "http://{}:{}".format(*server.ops_listener.address) if server.ops_listener else ""
+                ops_url = f"http://{written(server.ops_listener.address)}" if server.ops_listener else ""
                 audience.finished(server.view.current or snapshot, ops_url, serving=not self.once)
                 if not self.once:
                     await self._go_on(server, caller, binder)

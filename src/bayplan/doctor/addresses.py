@@ -1,6 +1,7 @@
 """Where kube-scheduler calls, and under which names: does anybody answer there?"""
 
 from collections.abc import Iterator
+from ipaddress import ip_address
 
 from bayplan.doctor.extender_entry import VERBS, may_be_ours
 from bayplan.doctor.finding import Finding, Put, Repair
@@ -79,8 +80,8 @@ def _against(file: SchedulerFile, entry: Entry, ours: Ours) -> Iterator[Finding]
         path = f"/{ours.path}" if ours.path else ""
         put = Put(at, url._replace(path=path).geturl())
         yield file.found(PATH_MISMATCH, at, what, repairs=(put,))
-    host, port = ours.listen
-    listening = f"Bayplan listens on {host}:{port}"
+    port = ours.listen[1]
+    listening = f"Bayplan listens on {ours.listen_text}"
     if not port:
         return
     if entry.local and entry.port != port:
@@ -89,3 +90,16 @@ def _against(file: SchedulerFile, entry: Entry, ours: Ours) -> Iterator[Finding]
         yield file.found(ADDRESS_MISMATCH, at, what, repairs=(put,) if url.port else ())
     elif not entry.local and ours.on_loopback:
         yield file.found(ADDRESS_MISMATCH, at, f"{url.hostname} is called, and {listening}")
+    elif _of_another_family(url.hostname or "", ours.listen[0]):
+        what = f"{url.hostname} is called, and {listening}: one is of IPv4, the other of IPv6"
+        yield file.found(ADDRESS_MISMATCH, at, what)
+
+
+def _of_another_family(called: str, listening: str) -> bool:
+    """Whether both are addresses, and nobody who calls the one gets to the other."""
+    try:
+        there, here = ip_address(called), ip_address(listening)
+    except ValueError:
+        return False
+    # Who listens on every address of IPv6 listens on those of IPv4, too.
+    return there.version != here.version and here != ip_address("::")

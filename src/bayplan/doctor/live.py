@@ -51,8 +51,13 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
 
-class _Named(msgspec.Struct):
+class _NodeStatus(msgspec.Struct):
+    allocatable: dict[str, Any] | None = None
+
+
+class _Node(msgspec.Struct):
     metadata: _Meta
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
 
 class _ConfigMap(msgspec.Struct):
@@ -77,7 +82,7 @@ async def _look(
     async with ApiClient(connection) as client:
         version, skew = await _version_and_clock(client)
         unseen: list[str] = []
-        nodes = await _seen(unseen, "nodes", lambda: client.list(_resource("/api/v1/nodes", _Named)))
+        nodes = await _seen(unseen, "nodes", lambda: client.list(_resource("/api/v1/nodes", _Node)))
         pods = await _seen(unseen, "pods", lambda: client.list(_resource("/api/v1/pods", _Pod)))
         # One at a time: of a hundred thousand pods, a few matter.
         known = (msgspec.to_builtins(pod) for pod in (pods[0] if pods else ()))
@@ -85,7 +90,10 @@ async def _look(
         ours = [pod for pod in kept if is_bayplan(pod)]
         given = await _configurations(client, ours, unseen)
         read = version if not fixed_version else str(setting.version)
-        setting = replace(setting, version=_read(read, setting), nodes=len(nodes[0]) if nodes else None)
+        setting = replace(setting, version=_read(read, setting))
+        if nodes is not None:
+            advertised = {name for node in nodes[0] for name in node.status.allocatable or ()}
+            setting = replace(setting, nodes=len(nodes[0]), advertised=frozenset(advertised))
         pages: Sequence[FilePage] = [*files.schedulers, *given.schedulers]
         schedulers = [SchedulerFile(page) for page in pages]
         rights = await ask_rights(client, ours, needed(schedulers, setting), unseen)

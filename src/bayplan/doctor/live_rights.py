@@ -98,7 +98,7 @@ async def _may(client: ApiClient, account: tuple[str, str] | None, right: Right)
             "system:authenticated",
         ]
         if right.resource == "leases":
-            attributes["namespace"] = namespace
+            attributes["namespace"] = right.namespace or namespace
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
     answer = await client.create(path, body)
     return msgspec.json.decode(answer, type=_Review).status.allowed

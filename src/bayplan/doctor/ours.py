@@ -19,6 +19,7 @@ from bayplan.config.v1 import BayplanConfiguration, ExtenderSection, LimitsSecti
 from bayplan.doctor.finding import Finding, Page
 from bayplan.doctor.scheduler_file import LOOPBACK, Entry
 from bayplan.doctor.traps_of_policies import CONFIG_REFUSED
+from bayplan.install.resources import counted
 from bayplan.kube.duration import Duration
 
 _EXTENDER = ExtenderSection()
@@ -33,17 +34,25 @@ class Ours:
     page: Page
     policies: tuple[Policy, ...] = ()
     """Empty where they could not be loaded."""
+    config: BayplanConfiguration | None = None
+    """Everything that it says; ``None`` where that is not to be understood."""
     refused: tuple[Finding, ...] = field(default=())
     """Why Bayplan would not start."""
 
     @cached_property
     def listen(self) -> tuple[str, int]:
-        """Host and port; 0 where it cannot be told."""
+        """Host and port; ``::`` is every address, and 0 a port that cannot be told."""
         try:
             url = urlsplit(f"//{self._text('extender', 'listen') or _EXTENDER.listen}")
-            return (url.hostname or "0.0.0.0", url.port or 0)  # noqa: S104 - ":8888" means every interface
+            return (url.hostname or "::", url.port or 0)
         except ValueError:
             return "", 0
+
+    @property
+    def listen_text(self) -> str:
+        """The same, as people write it."""
+        host, port = self.listen
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     @property
     def on_loopback(self) -> bool:
@@ -82,6 +91,11 @@ class Ours:
         return self._text("extender", "lease", "name") or _EXTENDER.lease.name
 
     @property
+    def lease_namespace(self) -> str:
+        """Where that Lease is; empty for where Bayplan runs."""
+        return self._text("extender", "lease", "namespace")
+
+    @property
     def deadline_seconds(self) -> float:
         """How long one request may take."""
         try:
@@ -92,8 +106,12 @@ class Ours:
     @property
     def keep(self) -> int | None:
         """To how many nodes an answer is cut down; ``None`` for all."""
-        value = self._raw("extender", "answer", "keep")
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return self.config.extender.answer.most if self.config else None
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The resources that policies count by device, where everything could be loaded."""
+        return counted(self.policies, self.config) if self.config else ()
 
     @property
     def caller_minor(self) -> int:
@@ -128,6 +146,7 @@ class Ours:
 
 def read_ours(page: Page) -> Ours:
     """The configuration with its policies; what keeps it from starting is a finding."""
+    config = None
     try:
         config = convert(page.document, BayplanConfiguration)
         with anew():
@@ -140,5 +159,5 @@ def read_ours(page: Page) -> Ours:
         if line.isdecimal():
             place = type(found.where)(found.where.source, int(line), "", page.number)
             found = Finding(found.trap, place, what, found.severity)
-        return Ours(page, refused=(found,))
-    return Ours(page, policies)
+        return Ours(page, config=config, refused=(found,))
+    return Ours(page, policies, config)

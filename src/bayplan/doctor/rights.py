@@ -25,6 +25,8 @@ class Right:
     subresource: str = ""
     name: str = ""
     """Of the one object that it is for; empty for all."""
+    namespace: str = ""
+    """Where it is needed, of what has a namespace; empty for the account's own."""
 
     def __str__(self) -> str:
         full = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
@@ -63,14 +65,15 @@ def needed(schedulers: Sequence[SchedulerFile], setting: Setting) -> list[Right]
         "verbs": {"bind": binds},
         "config": {"cluster": {"nudge": {"enabled": ours is not None and ours.nudges}}},
     }
-    lease_name = ours.lease_name if ours is not None else ""
-    return list(_singly(rights_of(Release(values, namespace="", minor=setting.version.minor)), lease_name))
+    lease = (ours.lease_name, ours.lease_namespace) if ours is not None else ("", "")
+    return list(_singly(rights_of(Release(values, namespace="", minor=setting.version.minor)), lease))
 
 
-def _singly(table: Iterable[install.Right], lease_name: str) -> Iterator[Right]:
+def _singly(table: Iterable[install.Right], lease: tuple[str, str]) -> Iterator[Right]:
     """The lines of the table of rights, verb by verb. By name only what exists can be allowed."""
     for line in table:
         for path, verb in product(line.resources, line.verbs):
             resource, _, subresource = path.partition("/")
-            name = lease_name if line.own and verb != "create" else ""
-            yield Right(verb, resource, line.why, line.group, subresource, name)
+            name, namespace = lease if line.own else ("", "")
+            known = name if verb != "create" else ""
+            yield Right(verb, resource, line.why, line.group, subresource, known, namespace)

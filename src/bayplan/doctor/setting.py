@@ -39,5 +39,7 @@ class Setting:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     nodes: int | None = None
     """How many nodes the cluster has, where that is known."""
+    advertised: frozenset[str] | None = None
+    """The resources that some node has to give, where that is known."""
     certificates: Mapping[Path, datetime | None] = field(default_factory=dict)
     """When the certificates end of the files that could be read; ``None`` where there is none in it."""

@@ -46,7 +46,7 @@ def check_tls(file: SchedulerFile, setting: Setting) -> Iterator[Finding]:
 def check_our_door(ours: Ours, setting: Setting) -> Iterator[Finding]:
     """Who may call us, and until when our own certificates are good."""
     if not ours.on_loopback and not ours.wants_certificate:
-        what = f"Bayplan listens on {ours.listen[0]} and asks no caller for a certificate"
+        what = f"Bayplan listens on {ours.listen_text} and asks no caller for a certificate"
         at: KeyPath = ("extender", "tls") if ours.tls else ("extender", "listen")
         yield ours.page.found(OPEN_DOOR, at, what)
     for path, named in ours.certificates().items():

@@ -58,6 +58,16 @@ MANAGED_RESOURCE_OTHER = Trap(
     "1.10 and later",
     "Add the resource to managedResources.",
 )
+RESOURCE_NOT_ADVERTISED = Trap(
+    "resource-not-advertised",
+    "note",
+    "A policy counts the resource by device, as annotations or labels of nodes say. kube-scheduler counts it"
+    " too, in the status of nodes, and refuses every node that does not advertise it there.",
+    "all",
+    "Where nodes do not advertise it, leave it to Bayplan: with ignoredResources of NodeResourcesFit in the"
+    " profile, or with managedResources and `ignoredByScheduler: true`, by which Bayplan is asked about no"
+    " other pods.",
+)
 SOURCE_WITHOUT_NUDGE = Trap(
     "source-without-nudge",
     "note",

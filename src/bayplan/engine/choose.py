@@ -81,7 +81,7 @@ def choose(
     if memory is not None and recalled is not None:
         found = quickly(recalled, attempt, now)
         if found is not None:
-            memory.keep(cluster, *found, frame=recalled.said.frame)
+            memory.keep(cluster, *found, like=recalled)
             return Choice(*found)
     question = Question(pod, cluster.nodes, cluster, now)
     return Choice(*filter_and_score(policies, question, attempt, memory=memory, recalled=recalled))

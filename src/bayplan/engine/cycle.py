@@ -87,8 +87,9 @@ def filter_and_score(
     *,
     memory: Memory | None = None,
     recalled: Recalled | None = None,
+    more_than: int = 1,
 ) -> tuple[Decision, Decision | None]:
-    """Both, one after the other: scores are of the nodes that passed, where there are two or more.
+    """Both, one after the other: scores are of the nodes that passed, where there are more than so many.
 
     Policies prepare once. Where every node passed, the table itself is scored, with the columns it has. With
     what was ``recalled`` of a pod like this one, hooks are asked only about what has changed, as far as they
@@ -101,7 +102,7 @@ def filter_and_score(
     passed = filtered.passed
     left = np.flatnonzero(passed)
     scored = None
-    if not filtered.error and left.size >= 2:
+    if not filtered.error and left.size > more_than:
         table = nodes if left.size == len(nodes) else nodes.take(left)
         after = cycle.over(table, Again.of_scores(recalled, table, passed=passed, rows=left))
         after.score()

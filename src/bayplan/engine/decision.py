@@ -1,7 +1,8 @@
 """What was decided about one pod, and why: the record that every door hands on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
@@ -68,11 +69,15 @@ class Decision:
     """Set when a policy failed whose ``failurePolicy`` is Fail: there is no answer then."""
     not_in_view: tuple[str, ...] = ()
     """Nodes that were asked about and are not in the view: refused, each alone."""
+    kept: Rows | None = None
+    """Of an answer that was cut down: the rows that are told, the best first; ``None`` for all."""
+    turn: int = 0
+    """How often the pod was told others before them."""
     judged: bool = True
     """False where no policy is for this pod: everything passes untouched."""
     seconds: float = field(default=0.0, compare=False)
 
-    @property
+    @cached_property
     def passed(self) -> NDArray[np.bool_]:
         """One bool a node: true where nobody refused it."""
         return np.equal(self.refused_by, NOBODY)
@@ -102,15 +107,20 @@ class Decision:
         detail = outcome.verdict.detail(row)
         return Refusal(self.nodes.names[row], outcome.hook.policy, outcome.hook.name, reason, detail)
 
-    def groups(self) -> Iterator[tuple[Outcome, Reason, Rows]]:
+    def groups(self) -> Sequence[tuple[Outcome, Reason, Rows]]:
         """The refused rows, grouped by who refused them and why: few groups, however many nodes."""
+        return self._groups
+
+    @cached_property
+    def _groups(self) -> Sequence[tuple[Outcome, Reason, Rows]]:
         if not self.refused_by.size or self.refused_by.max() == NOBODY:
-            return
-        for number, outcome in enumerate(self.outcomes):
-            mine = self.refused_by == number
-            if outcome.verdict is not None and mine.any():
-                for reason, rows in _by_reason(outcome.verdict, mine):
-                    yield outcome, reason, rows
+            return ()
+        return [
+            (outcome, reason, rows)
+            for number, outcome in enumerate(self.outcomes)
+            if outcome.verdict is not None
+            for reason, rows in _by_reason(outcome.verdict, self.refused_by == number)
+        ]
 
     def shadow_groups(self) -> Iterator[tuple[Outcome, Reason, Rows]]:
         """The rows that a shadow policy would have refused and nobody did, grouped as `groups` does."""

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,7 @@ _TEXT_BYTES = 64
 _KEPT_LABELS = 32
 
 
-@dataclass(frozen=True)
-class PodRef:
+class PodRef(Struct, frozen=True):
     """Who a decision was about."""
 
     namespace: str
@@ -69,6 +67,8 @@ class Voice(Struct, frozen=True, eq=False):
     """Of a score: 0 to 100 a node, NaN for no opinion."""
     raw: NDArray[np.float32] | None = None
     """The numbers as the hook gave them."""
+    nbytes: int = 0
+    """Roughly what it takes, where it is kept."""
 
     def refusals(self) -> Iterator[tuple[int, Reason, str]]:
         """Row, reason and detail of each node that it refused."""
@@ -84,9 +84,8 @@ class Voice(Struct, frozen=True, eq=False):
         text = self.reasons[code - 1].detail
         return fill(text, self.values[code - 1], place) if text else ""
 
-    @property
-    def nbytes(self) -> int:
-        """Roughly what it takes."""
+    def weigh(self) -> int:
+        """Roughly what it takes, looked at anew; ``nbytes`` has it."""
         size = 400
         for array in (self.rows, self.codes, self.normalised, self.raw):
             if array is not None:
@@ -97,8 +96,7 @@ class Voice(Struct, frozen=True, eq=False):
         return size
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True, eq=False, kw_only=False):
     """One decision."""
 
     number: int
@@ -125,6 +123,10 @@ class Entry:
     """The same for each candidate that a shadow policy would have left out, and nobody did."""
     node: str = ""
     """Of a bind: the node."""
+    kept: NDArray[np.uint32] | None = None
+    """Of an answer that was cut down: the places of the nodes that were told, the best first."""
+    turn: int = 0
+    """How often the pod was told others before them."""
 
     @property
     def nodes(self) -> list[str]:
@@ -134,6 +136,10 @@ class Entry:
     def name(self, place: int) -> str:
         """The node at that place among them."""
         return self.names[int(self.rows[place])]
+
+    def kept_names(self, most: int | None = None) -> list[str]:
+        """The nodes that were told of an answer that was cut down, the best first: so many, or all."""
+        return [] if self.kept is None else [self.name(place) for place in self.kept[:most].tolist()]
 
     @property
     def offered(self) -> int:
@@ -166,7 +172,8 @@ class Entry:
     @property
     def nbytes(self) -> int:
         """Roughly what it takes, without what it shares with others."""
-        arrays = self.rows.nbytes + self.refused_by.nbytes + (0 if self.total is None else self.total.nbytes)
+        arrays = self.rows.nbytes + self.refused_by.nbytes
+        arrays += sum(each.nbytes for each in (self.total, self.kept) if each is not None)
         texts = [
             self.error,
             *self.not_in_view,

@@ -62,6 +62,8 @@ class Journal:
             not_in_view=decision.not_in_view,
             seconds=decision.seconds,
             observe=observe,
+            kept=None if decision.kept is None else decision.kept.astype(np.uint32),
+            turn=decision.turn,
         )
         return self._keep(entry)
 
@@ -142,6 +144,7 @@ def _voice(outcome: Outcome) -> Voice:
     known: Voice | None = outcome.written
     if known is None:
         known = _heard(outcome)
+        msgspec.structs.force_setattr(known, "nbytes", known.weigh())
         msgspec.structs.force_setattr(outcome, "written", known)
     return known
 

@@ -116,6 +116,7 @@ class Recalled:
     """What of it is still of use for a pod of the same kind, in the cluster as it is now."""
 
     pod: Pod
+    kind: bytes
     cluster: Snapshot
     said: Said
     changed: Rows
@@ -142,7 +143,8 @@ class Memory:
 
     def recall(self, pod: Pod, cluster: Snapshot) -> Recalled | None:
         """What is known about pods like this one; ``None`` where that is of no use."""
-        said = self._known.get(likeness(pod))
+        kind = likeness(pod)
+        said = self._known.get(kind)
         if said is None or cluster.marks is None:
             return None
         if cluster.objects is not said.objects or cluster.same_nodes.readings is not said.readings:
@@ -150,17 +152,20 @@ class Memory:
         changed = cluster.marks.changed_since(said.marks)
         if changed is None or changed.size > self._most * len(cluster.same_nodes):
             return None
-        return Recalled(pod, cluster, said, changed)
+        return Recalled(pod, kind, cluster, said, changed)
 
     def keep(
-        self, cluster: Snapshot, filtered: Decision, scored: Decision | None, *, frame: Frame | None = None
+        self, cluster: Snapshot, filtered: Decision, scored: Decision | None, *, like: Recalled | None = None
     ) -> None:
-        """Remember what was said, where it can be of use again; ``frame`` where it is that of before."""
-        kind, marks = likeness(filtered.pod), cluster.marks
-        if not kind or marks is None:
+        """Remember what was said, where it can be of use again; ``like`` what, where only numbers differ."""
+        marks = cluster.marks
+        if marks is None:
             return
-        if frame is None:
-            if filtered.failures or (scored is not None and scored.failures):
+        if like is not None:
+            kind, frame = like.kind, like.said.frame
+        else:
+            kind = likeness(filtered.pod)
+            if not kind or filtered.failures or (scored is not None and scored.failures):
                 return
             frame = Frame.of(filtered, scored)
         said = Said(

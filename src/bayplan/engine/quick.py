@@ -49,7 +49,13 @@ class _Quick:
 
     def decisions(self) -> tuple[Decision, Decision] | None:
         frame, nodes = self._frame, self._cluster.same_nodes
-        changed = self._cluster.look(self._changed)
+        changed = {
+            "pod": self._pod,
+            "nodes": self._cluster.look(self._changed),
+            "cluster": self._cluster,
+            "now": self._now,
+            "prepared": None,
+        }
         if self._changed.size and not self._all_pass(changed):
             return None
         # Those that were refused are so still: they were not among the changed.
@@ -63,8 +69,8 @@ class _Quick:
         filtered = self._decision(nodes, frame.filtered, frame.refused_by, None)
         return filtered, self._decision(table, scored[0], frame.nobody, scored[1])
 
-    def _all_pass(self, changed: NodeTable) -> bool:
-        """Whether none of the nodes that changed is refused, or was."""
+    def _all_pass(self, changed: dict[str, Any]) -> bool:
+        """Whether none of the nodes that changed is refused, or was; they are among what hooks are given."""
         if (self._frame.refused_by[self._changed] != NOBODY).any():
             return False
         for hook in self._frame.filters:
@@ -74,7 +80,7 @@ class _Quick:
         return True
 
     def _scored(
-        self, changed: NodeTable, rows: Rows
+        self, changed: dict[str, Any], rows: Rows
     ) -> tuple[tuple[Outcome, ...], NDArray[np.float64]] | None:
         """What scores say; ``rows`` are those of the nodes that changed, among those that are left."""
         said = self._said
@@ -104,15 +110,8 @@ class _Quick:
         return tuple(outcomes), patched(said.total, rows, _combined(outcomes, rows, len(rows)))
 
     def _ask(
-        self, hook: Hook, nodes: NodeTable, read: Callable[[Hook, dict[str, Any]], T]
+        self, hook: Hook, available: dict[str, Any], read: Callable[[Hook, dict[str, Any]], T]
     ) -> tuple[T | None, Failure | None]:
-        available = {
-            "pod": self._pod,
-            "nodes": nodes,
-            "cluster": self._cluster,
-            "now": self._now,
-            "prepared": None,
-        }
         said, failure, _ = guarded(hook, self._attempt, lambda: read(hook, available))
         return said, failure
 

@@ -116,6 +116,12 @@ class Why(Struct, frozen=True, rename="camel"):
     """Which policy keeps the pod out of the queue, and why; ``""`` where none does."""
     pods_seen: bool = True
     """Whether it can be seen where pods are; a journal on disk has what was seen then."""
+    kept: int = 0
+    """How many of the nodes that passed kube-scheduler was told; 0 where it was told all of them."""
+    kept_nodes: list[str] = []
+    """The first few of them."""
+    turn: int = 0
+    """How often the pod was told others before them."""
 
 
 def explain(
@@ -137,7 +143,9 @@ def explain(
     judged = verbs[place] == "filter"
     # By their order: numbers begin anew with each start, and a journal on disk has several.
     filtered, since = entries[place], entries[:place]
-    scored = next((entry for entry in since if entry.verb == "prioritize"), None)
+    cut = next((entry for entry in since if entry.verb == "keep"), None)
+    # Where one node was told nobody asks for scores: those that it was chosen by are all there are.
+    scored = next((entry for entry in since if entry.verb == "prioritize"), cut)
     bound = next((entry for entry in since if entry.verb == "bind"), None)
     preempted = next((entry for entry in since if entry.verb == "preempt"), None)
     offered = [*filtered.nodes, *filtered.not_in_view]
@@ -165,6 +173,9 @@ def explain(
         left_out=[] if preempted is None else left_out(preempted),
         hooks=[_run(voice) for entry in (filtered, scored) if entry for voice in entry.voices],
         kept_out=entries[0].error if verbs[0] == "gate" else "",
+        kept=0 if cut is None or cut.kept is None else len(cut.kept),
+        kept_nodes=[] if cut is None else cut.kept_names(_EXAMPLES),
+        turn=0 if cut is None else cut.turn,
     )
 
 
@@ -273,6 +284,8 @@ def _told(entry: Entry) -> Told:
         text = f"bound to {entry.node}"
     elif entry.verb == "preempt":
         text = f"{len(entry.dropped)} candidates left out"
+    elif entry.kept is not None:
+        text = f"{len(entry.kept)} of {entry.offered} nodes kept"
     elif entry.total is not None:
         text = f"{entry.offered} nodes scored"
     else:

@@ -27,10 +27,12 @@ CLUSTER_ROLE: Tree = {
     "rules": rules(own=False),
 }
 
+# Where our Lease is, which need not be where we are.
+_BESIDE_THE_LEASE: Tree = {**metadata(), "namespace": Named("leaseNamespace")}
 ROLE: Tree = {
     "apiVersion": f"{_GROUP}/v1",
     "kind": "Role",
-    "metadata": metadata(),
+    "metadata": _BESIDE_THE_LEASE,
     "rules": rules(own=True),
 }
 
@@ -51,7 +53,7 @@ def _everywhere(suffix: str = "") -> Tree:
 
 
 CLUSTER_ROLE_BINDING: Tree = _binding(_everywhere(), "ClusterRole", cluster_name())
-ROLE_BINDING: Tree = _binding(metadata(), "Role", suffixed(""))
+ROLE_BINDING: Tree = _binding(_BESIDE_THE_LEASE, "Role", suffixed(""))
 
 # What Kubernetes brings along for a kube-scheduler.
 SCHEDULER_BINDING: Tree = _binding(_everywhere("kube-scheduler"), "ClusterRole", "system:kube-scheduler")

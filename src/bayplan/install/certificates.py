@@ -4,6 +4,7 @@ The only file that knows the library for it, which is an extra: ``pip install 'b
 """
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,11 @@ from bayplan.install.errors import InstallError
 Purpose = Literal["server", "client"]
 # A verifier's clock may be behind ours.
 _BACKDATED = timedelta(hours=1)
+# The last part has a letter: an address is no name, and nobody would find it among names.
+_DNS_NAME = re.compile(
+    r"(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*(?=[^.]*[a-z])[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.I
+)
+_LONGEST_NAME, _LONGEST_COMMON_NAME = 253, 64
 _PURPOSES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
@@ -78,6 +84,13 @@ def issue(
     now: datetime | None = None,
 ) -> Pair:
     """A certificate of this CA; one for a server has every name that it is called by."""
+    for each in dns:
+        _refuse_no_dns_name(each)
+    if purpose == "server":
+        # Whoever calls looks at the names below; this one is for people, and has no room for long ones.
+        name = name[:_LONGEST_COMMON_NAME]
+    elif not 1 <= len(name) <= _LONGEST_COMMON_NAME:
+        raise InstallError(f"{name!r}: the name of a caller has 1 to {_LONGEST_COMMON_NAME} characters")
     try:
         signer = load_pem_private_key(authority.key, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -132,6 +145,13 @@ def _common_name(name: x509.Name) -> str:
 
 def _named(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _refuse_no_dns_name(text: str) -> None:
+    if not _DNS_NAME.fullmatch(text) or len(text) > _LONGEST_NAME:
+        raise InstallError(
+            f"{text!r} is no DNS name, such as bayplan.kube-system.svc; addresses go with --ip"
+        )
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

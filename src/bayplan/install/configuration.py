@@ -8,14 +8,27 @@ from bayplan.install.extender_entry import SCHEDULER_CONFIGURATION
 from bayplan.install.labels import metadata
 from bayplan.install.names import EXTENDER_PORT, OPS_PORT, SCHEDULER_OPS_PORT
 from bayplan.install.shapes import CONTROL_PLANE, LEASED, MUTUAL_TLS, SERVICE, STANDALONE
-from bayplan.install.tree import AsText, Block, Merged, Named, Not, Shared, Spread, Tree, Value, When
+from bayplan.install.tree import (
+    AsText,
+    Block,
+    Configured,
+    Merged,
+    Named,
+    Not,
+    Shared,
+    Spread,
+    Tree,
+    Value,
+    When,
+)
 
 CONFIG_DIRECTORY = "/etc/bayplan"
 TLS_DIRECTORY = "/etc/bayplan-tls"
 CONFIG_FILE = "bayplan.yaml"
 SCHEDULER_CONFIG_FILE = "kube-scheduler.yaml"
 
-_LOOPBACK, _EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104 - what a container listens on
+# Without a host it is every address, of IPv4 and of IPv6: a pod may have the one, the other or both.
+_LOOPBACK, _EVERYWHERE = "127.0.0.1", ""
 
 DEFAULTS = Shared(
     "configDefaults",
@@ -23,7 +36,6 @@ DEFAULTS = Shared(
         "apiVersion": "bayplan.dev/v1",
         "kind": "BayplanConfiguration",
         "page": When(CONTROL_PLANE, {"listen": "off"}),
-        "scheduler": When(STANDALONE, {"profiles": [{"schedulerName": Value("scheduler.name")}]}),
     },
 )
 """What the user's configuration may change."""
@@ -57,6 +69,9 @@ SETTLED = Shared(
         "scheduler": When(
             STANDALONE,
             {
+                "profiles": When(
+                    Not(Configured("scheduler.profiles")), [{"schedulerName": Value("scheduler.name")}]
+                ),
                 "opsListen": f"{_EVERYWHERE}:{SCHEDULER_OPS_PORT}",
                 "leaderElection": {"leaderElect": True, "resourceName": Named("fullname")},
             },

@@ -7,7 +7,7 @@ from typing import Any
 
 from bayplan.install.evaluate import holds, to_yaml
 from bayplan.install.extender_entry import CLIENT_FILES, HOST_CONFIG
-from bayplan.install.names import Release, worked_out
+from bayplan.install.names import Release, scheduler_names, worked_out
 from bayplan.install.shapes import LEASED
 from bayplan.install.versions import KUBEADM_V1BETA4
 
@@ -51,10 +51,11 @@ def steps(release: Release) -> str:
     """What is left to do after the objects are applied, as a text for people."""
     shape = release.value("shape")
     if shape not in ("service", "control-plane"):
-        name = release.value("scheduler.name")
+        name = " or ".join(scheduler_names(release))
         return (
             "1. Apply the objects:  kubectl apply --server-side -f FILE\n"
-            f"2. Pods with spec.schedulerName: {name} are placed by it. Nothing else is to be done.\n"
+            f"2. Wait until it is ready:  kubectl -n {release.namespace} {_waiting(release)}\n"
+            f"3. Pods with spec.schedulerName: {name} are placed by it. Nothing else is to be done.\n"
         )
     client, mutual = worked_out("clientSecret", release), release.value("tls.mode") != "none"
     lines = [*_certificates(release), "Apply the objects:  kubectl apply --server-side -f FILE"]
@@ -69,7 +70,7 @@ def steps(release: Release) -> str:
     if shape == "service" and not release.value("service.clusterIP"):
         lines.append(
             "kube-scheduler is on the host's network and may not know names of Services: give --cluster-ip"
-            " ADDRESS, and put the address into the certificate."
+            " ADDRESS" + (", and put the address into the certificate." if mutual else ".")
         )
     lines += [
         "Tell kube-scheduler of the file, one host after the other: with kubeadm, put the patch"

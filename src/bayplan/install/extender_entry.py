@@ -50,6 +50,22 @@ SCHEDULER_CONFIGURATION: Tree = {
     "percentageOfNodesToScore": When(
         Given("scheduler.percentageOfNodesToScore"), Value("scheduler.percentageOfNodesToScore")
     ),
-    "profiles": When(SIDECAR, [{"schedulerName": Value("scheduler.name")}]),
+    "profiles": When(
+        SIDECAR,
+        [
+            {
+                "schedulerName": Value("scheduler.name"),
+                "pluginConfig": When(
+                    Given("scheduler.ignoredResources"),
+                    [
+                        {
+                            "name": "NodeResourcesFit",
+                            "args": {"ignoredResources": Block("scheduler.ignoredResources")},
+                        }
+                    ],
+                ),
+            }
+        ],
+    ),
     "extenders": [EXTENDER_ENTRY],
 }

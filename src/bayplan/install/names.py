@@ -58,11 +58,12 @@ def refuse_bad_names(release: Release) -> None:
         raise InstallError(
             f"name: {name!r}: small letters, digits and dashes, a letter first, at most {room} characters"
         )
-    if not _NAMESPACE_NAME.fullmatch(release.namespace) or len(release.namespace) > _LONGEST:
-        raise InstallError(
-            f"namespace: {release.namespace!r}: small letters, digits and dashes,"
-            f" at most {_LONGEST} characters"
-        )
+    lease_key = _LEASE_NAMESPACES.get(release.value("shape"), "namespace")
+    for key, namespace in (("namespace", release.namespace), (lease_key, _lease_namespace(release))):
+        if not _NAMESPACE_NAME.fullmatch(namespace) or len(namespace) > _LONGEST:
+            raise InstallError(
+                f"{key}: {namespace!r}: small letters, digits and dashes, at most {_LONGEST} characters"
+            )
     if address := release.value("service.clusterIP"):
         try:
             ip_address(address)
@@ -85,6 +86,18 @@ def _fullname(release: Release) -> str:
         return _cut(override)
     name = release.value("nameOverride") or CHART
     return _cut(release.name if name in release.name else f"{release.name}-{name}")
+
+
+def _lease_namespace(release: Release) -> str:
+    """Where our Lease is; kube-scheduler's own, in a sidecar, is where we are."""
+    key = _LEASE_NAMESPACES.get(release.value("shape"))
+    return (release.configured(key) if key else None) or release.namespace
+
+
+def scheduler_names(release: Release) -> list[str]:
+    """What pods write as schedulerName to be placed by us, in the shapes that schedule."""
+    profiles = release.configured("scheduler.profiles") if release.value("shape") == "standalone" else None
+    return [profile["schedulerName"] for profile in profiles or ()] or [release.value("scheduler.name")]
 
 
 def _service_account(release: Release) -> str:
@@ -123,6 +136,10 @@ def _url(release: Release) -> str:
     return f"{scheme}://{host}:{port}"
 
 
+_LEASE_NAMESPACES = {
+    "service": "extender.lease.namespace",
+    "standalone": "scheduler.leaderElection.resourceNamespace",
+}
 EXTENDER_PORT = 8888
 OPS_PORT = 8889
 SCHEDULER_OPS_PORT = 8891
@@ -140,6 +157,7 @@ _NAMES: dict[str, Callable[[Release], str]] = {
     "version": lambda release: _cut(release.value("image.tag") or __version__),
     "kubernetesVersion": lambda release: f"1.{release.minor}",
     "namespace": lambda release: release.namespace,
+    "leaseNamespace": _lease_namespace,
     "clusterName": lambda release: f"{release.namespace}-{_fullname(release)}",
     "instance": lambda release: release.name,
     "managedBy": lambda release: release.service,

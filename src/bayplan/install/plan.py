@@ -9,21 +9,22 @@ from typing import Any
 import msgspec
 
 from bayplan.config.flags import Flags, Loaded, load_all
-from bayplan.config.load import in_words
+from bayplan.config.load import ConfigError, convert, in_words
 from bayplan.install.container import HANDOVER_SECONDS
 from bayplan.install.errors import InstallError
 from bayplan.install.evaluate import over
 from bayplan.install.names import Release, refuse_bad_names
 from bayplan.install.packing import pack
+from bayplan.install.refusals import refuse
+from bayplan.install.resources import left_to_us
 from bayplan.install.values import Shape, Values
 from bayplan.install.verbs import verbs_of
-from bayplan.install.versions import KubernetesVersion
+from bayplan.install.versions import KubernetesVersion, parse_version
 from bayplan.kube.yaml import YamlError, read_documents
-from bayplan.snapshot.units import Units
 
 SYSTEM_NAMESPACES = ("kube-system", "default")
+DEFAULT_VERSION = "1.36"
 _LAST_SECONDS = 5
-_ATTACHED = ("service", "control-plane")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Wishes:
     """What was asked for; ``None`` where the default will do."""
 
     shape: Shape
-    version: KubernetesVersion
+    version: KubernetesVersion | None = None
     namespace: str = "kube-system"
     name: str = "bayplan"
     values: Path | None = None
@@ -49,35 +50,33 @@ def plan(files: Sequence[str], flags: Flags, wishes: Wishes) -> Release:
     given = _convert(asked)
     mounted = [str(mount.get("mountPath", "")) for mount in given.extra_volume_mounts]
     config, texts = pack(files, flags, loaded, mounted=mounted)
+    version = wishes.version or parse_version(given.kubernetes_version or DEFAULT_VERSION)
     values = msgspec.structs.replace(
         given,
         shape=wishes.shape,
-        kubernetes_version=f"1.{wishes.version.minor}.{wishes.version.patch}",
+        kubernetes_version=f"1.{version.minor}.{version.patch}",
         fullname_override=given.fullname_override or wishes.name,
         # Who says no has one already: ours would change its labels, and take it away in the end.
         create_namespace=asked.get("createNamespace", wishes.namespace not in SYSTEM_NAMESPACES),
         config=config,
         files={**given.files, **texts},
-        verbs=verbs_of(loaded.policies),
-        extender=msgspec.structs.replace(given.extender, http_timeout=_http_timeout(loaded)),
-        termination_grace_period_seconds=_grace_seconds(loaded),
+        verbs=msgspec.structs.replace(verbs_of(loaded.policies), **asked.get("verbs", {})),
+        extender=msgspec.structs.replace(
+            given.extender, http_timeout=asked.get("extender", {}).get("httpTimeout", _http_timeout(loaded))
+        ),
+        termination_grace_period_seconds=asked.get("terminationGracePeriodSeconds", _grace_seconds(loaded)),
     )
-    _refuse_hen_and_egg(values, loaded)
-    _refuse_certificates_of_their_own(values, loaded)
-    found = release(values, wishes)
-    refuse_bad_names(found)
-    return found
-
-
-def release(values: Values, wishes: Wishes) -> Release:
-    """These values at the place that was asked for."""
-    return Release(
+    values = left_to_us(values, loaded.policies, loaded.config)
+    refuse(values, loaded, asked)
+    found = Release(
         msgspec.to_builtins(values),
         namespace=wishes.namespace,
         name=wishes.name,
-        minor=wishes.version.minor,
-        patch=wishes.version.patch,
+        minor=version.minor,
+        patch=version.patch,
     )
+    refuse_bad_names(found)
+    return found
 
 
 def changed_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,17 +104,26 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         raise InstallError(f"{path}: {error.strerror or error}") from error
     except YamlError as error:
         raise InstallError(str(error)) from error
-    found = documents[0].data if documents else {}
-    if not isinstance(found, Mapping):
+    if not documents:
+        return {}
+    if len(documents) > 1:
+        raise InstallError(f"{path}: want one YAML document, found {len(documents)}")
+    (document,) = documents
+    if not isinstance(document.data, Mapping):
         raise InstallError(f"{path}: no values in it, such as `replicaCount: 3`")
-    return dict(found)
+    try:
+        convert(document, Values)
+    except ConfigError as error:
+        raise InstallError(str(error)) from error
+    return dict(document.data)
 
 
 def _convert(data: Mapping[str, Any]) -> Values:
     try:
         return msgspec.convert(over(msgspec.to_builtins(Values()), data), Values)
     except msgspec.ValidationError as error:
-        raise InstallError(f"values: {in_words(str(error))}") from error
+        text, _, place = str(error).partition(" - at `$.")
+        raise InstallError(f"values: {place.rstrip('`') or 'all'}: {in_words(text)}") from error
 
 
 def _http_timeout(loaded: Loaded) -> str:
@@ -128,33 +136,3 @@ def _grace_seconds(loaded: Loaded) -> int:
     """Until the kubelet kills: the pause, requests that are under way, and some time to close."""
     drain = loaded.config.extender.limits.drain_timeout.seconds
     return HANDOVER_SECONDS + math.ceil(drain) + 2 * _LAST_SECONDS
-
-
-def _refuse_certificates_of_their_own(values: Values, loaded: Loaded) -> None:
-    """Where kube-scheduler calls without TLS, a server with it would never be understood."""
-    called_by_tls = values.shape in _ATTACHED and values.tls.mode != "none"
-    if loaded.config.extender.tls is not None and values.shape != "standalone" and not called_by_tls:
-        raise InstallError(
-            f"extender.tls: kube-scheduler calls a {values.shape} without TLS here: leave it out of the"
-            " configuration, or render service or control-plane with TLS"
-        )
-
-
-def _refuse_hen_and_egg(values: Values, loaded: Loaded) -> None:
-    """Asked by the default scheduler about every pod, we would be asked about our own."""
-    entry, attached = values.extender, values.shape in _ATTACHED
-    if entry.ignorable and values.verbs.bind:
-        raise InstallError(
-            "ignorable with policies that bind: from Kubernetes 1.30 on the default binder would bind behind"
-            " their back; leave --ignorable away, and name what they hand out with --managed-resource"
-        )
-    if attached and not entry.ignorable and not entry.managed_resources:
-        names = sorted(
-            {c.resource for policy in loaded.policies for c in policy.columns if isinstance(c, Units)}
-        )
-        example = f", such as --managed-resource {names[0]}" if names else ""
-        other = "" if values.verbs.bind else ", or --ignorable, so that pods are scheduled without us, too"
-        raise InstallError(
-            f"{values.shape}: the default scheduler would wait for us with every pod, our own included: give"
-            f" --managed-resource NAME for the pods that are our business{example}{other}"
-        )

@@ -26,7 +26,7 @@ class Right:
     why: str
     when: Condition
     own: bool = False
-    """In our namespace alone, and on the object that is called as we are."""
+    """In the namespace of our Lease alone, and on the object that is called as we are."""
 
 
 def _watched() -> list[Right]:
@@ -107,7 +107,7 @@ LEASE_IS_USED = Either(LEASED, STANDALONE, SIDECAR)
 
 
 def rules(*, own: bool) -> list[Tree]:
-    """The rules of the role for our namespace, or of that for the cluster."""
+    """The rules of the role beside our Lease, or of that for the cluster."""
     return [When(right.when, _rule(right)) for right in RIGHTS if right.own is own]
 
 

@@ -44,6 +44,10 @@ class Scheduler(_Values, frozen=True):
         "bayplan-scheduler"
     )
     image: Annotated[SchedulerImage, Meta(description="kube-scheduler, of the sidecar")] = SchedulerImage()
+    ignored_resources: Annotated[
+        list[str],
+        Meta(description="what nodes do not advertise and only our policies count, of the sidecar"),
+    ] = field(default_factory=list)
     percentage_of_nodes_to_score: Annotated[
         int, Meta(description="of kube-scheduler; 0 for its own choice, 100 to be offered every node", ge=0)
     ] = 0
@@ -178,7 +182,11 @@ class Values(_Values, frozen=True):
         Shape, Meta(description="how it runs: sidecar, standalone, control-plane or service")
     ] = "sidecar"
     kubernetes_version: Annotated[
-        str, Meta(description="1.25 to 1.38; the cluster's own where it is empty")
+        str,
+        Meta(
+            description="1.25 to 1.38; the cluster's own where it is empty",
+            pattern=r"^(v?1\.[0-9]+(\.[0-9]+)?([-+].*)?)?$",
+        ),
     ] = ""
     replica_count: Annotated[int, Meta(description="how many pods; a Lease lets one of them act", ge=1)] = 2
     image: Annotated[Image, Meta(description="the image of Bayplan")] = Image()

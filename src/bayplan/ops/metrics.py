@@ -18,10 +18,10 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from bayplan.authoring.editions import current_edition
-from bayplan.authoring.registry import Hook
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt, FailureKind
 from bayplan.engine.preempt import PreemptDecision
+from bayplan.ops.children import Children
 from bayplan.ops.own import Families, render_own
 from bayplan.ops.shadow_metrics import ShadowMetrics
 
@@ -80,7 +80,6 @@ class Metrics:
             "Nodes refused, by policy and reason; mode is observe or shadow where nothing was changed.",
             ["policy", "reason", "mode"],
         )
-        self._durations: dict[tuple[str, str, str], Histogram] = {}
         self.policy_duration = seconds(
             "bayplan_policy_duration_seconds",
             "Time in one hook of a policy for one request; point is the kind of hook.",
@@ -182,6 +181,7 @@ class Metrics:
 
     def _begin(self, verbs: Iterable[str]) -> None:
         """A series that is not there before its first event hides that event from `increase`."""
+        self._count_for_every_pod()
         self.view_max_age.set(float("inf"))
         self.reload_ok.set(1)
         self.reload_time.set_to_current_time()
@@ -193,22 +193,19 @@ class Metrics:
         for result in ("written", "dropped", "failed"):
             self.journal_lines.labels(result)
 
+    def _count_for_every_pod(self) -> None:
+        self.request_of, self.duration_of = Children(self.requests), Children(self.duration)
+        self.size_of, self._policy_duration_of = Children(self.size), Children(self.policy_duration)
+        self._nodes_of, self._rejections_of = Children(self.nodes), Children(self.rejections)
+
     def ran(self, attempt: Attempt) -> None:
         """Count the hooks that were called for one request."""
         for each in attempt.ran.values():
             hook = each.hook
             if each.calls:
-                self._duration_of(hook).observe(each.seconds)
+                self._policy_duration_of(hook.policy, hook.name, hook.spec.kind).observe(each.seconds)
             for kind, count in each.failures.items():
                 self.policy_failures.labels(hook.policy, kind).inc(count)
-
-    def _duration_of(self, hook: Hook) -> Histogram:
-        """Where the hook's time is counted; looked up once, since it is for every pod."""
-        key = (hook.policy, hook.name, hook.spec.kind)
-        known = self._durations.get(key)
-        if known is None:
-            known = self._durations[key] = self.policy_duration.labels(*key)
-        return known
 
     def decided(self, verb: str, decision: Decision, *, observe: bool) -> None:
         """Count what a decision says."""
@@ -219,15 +216,20 @@ class Metrics:
             self.rejected(outcome.hook.policy, reason.text, len(rows), mode=mode)
         for outcome, reason, rows in decision.shadow_groups():
             self.rejected(outcome.hook.policy, reason.text, len(rows), mode="shadow")
-        self.nodes.labels(verb, "refused").inc(refused)
-        self.nodes.labels(verb, "passed").inc(len(decision.nodes) - refused)
+        self._nodes_of(verb, "refused").inc(refused)
+        self._nodes_of(verb, "passed").inc(len(decision.nodes) - refused)
         if decision.not_in_view:
-            self.nodes.labels(verb, "not-in-view").inc(len(decision.not_in_view))
+            self._nodes_of(verb, "not-in-view").inc(len(decision.not_in_view))
+
+    def cut(self, scored: Decision) -> None:
+        """Count the nodes that passed a filter and were not told."""
+        if scored.kept is not None:
+            self._nodes_of("filter", "left-out").inc(len(scored.nodes) - len(scored.kept))
 
     def preempted(self, decision: PreemptDecision, *, observe: bool) -> None:
         """Count what was said about candidates for preemption."""
-        self.nodes.labels("preempt", "passed").inc(len(decision.kept))
-        self.nodes.labels("preempt", "refused").inc(len(decision.dropped))
+        self._nodes_of("preempt", "passed").inc(len(decision.kept))
+        self._nodes_of("preempt", "refused").inc(len(decision.dropped))
         for judged in decision.decisions:
             self.decided("preempt-filter", judged, observe=observe)
 
@@ -237,7 +239,7 @@ class Metrics:
             if len(self._reasons) >= _REASONS_LIMIT:
                 reason = "other"
             self._reasons.add((policy, reason))
-        self.rejections.labels(policy, reason, mode).inc(count)
+        self._rejections_of(policy, reason, mode).inc(count)
 
     def know_policies(self, health: dict[str, bool]) -> None:
         """Which policies are at work, and whether each is healthy."""

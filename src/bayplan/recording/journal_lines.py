@@ -116,6 +116,10 @@ class DecisionLine(Line, frozen=True, kw_only=True, tag="decision"):
     refused_by: Packed | None = None
     """For each the number of the hook that refused it, from 0 on; -1 where it passed."""
     total: Packed | None = None
+    kept: Packed | None = None
+    """Of an answer that was cut down: the places of the nodes that were told, the best first."""
+    turn: int = 0
+    """How often the pod was told others before them."""
 
 
 class PlacedPod(Struct, frozen=True):

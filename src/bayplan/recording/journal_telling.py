@@ -54,6 +54,8 @@ def line_of(entry: Entry, *, nodes: int) -> DecisionLine:
         rows=None if whole else _array(entry.rows),
         refused_by=_array(entry.refused_by) if entry.refused_by.size else None,
         total=_array(entry.total),
+        kept=_array(entry.kept),
+        turn=entry.turn,
     )
 
 
@@ -65,6 +67,9 @@ def entry_of(line: DecisionLine, names: Sequence[str]) -> Entry:
         raise RecordingError("a node that has no name")
     voices = tuple(_voice(hook, count) for hook in line.hooks)
     refused_by = _codes(line.refused_by, count, most=len(voices) - 1, least=-1)
+    kept = None if line.kept is None else _numbers(line.kept, np.uint32)
+    if kept is not None and kept.size and int(kept.max()) >= count:
+        raise RecordingError("a kept node that was not asked about")
     return Entry(
         number=line.decision,
         at=datetime.fromisoformat(line.at).timestamp(),
@@ -83,6 +88,8 @@ def entry_of(line: DecisionLine, names: Sequence[str]) -> Entry:
         dropped=_left_out(line, shadow=False),
         would_drop=_left_out(line, shadow=True),
         node=line.node,
+        kept=kept,
+        turn=line.turn,
     )
 
 

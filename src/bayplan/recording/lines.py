@@ -60,6 +60,10 @@ class Configuration(Line, frozen=True, kw_only=True, tag="configuration"):
     """Policy files of the command line."""
     observe: bool = False
     failed_nodes_heeded: bool = False
+    keep: int | None = None
+    """With how many of the nodes that passed a filter answered; ``None`` for all."""
+    failed_nodes_always: bool = True
+    """False where refused nodes were told only when no node passed."""
     text: str = ""
     """The configuration with the flags laid over it, and without what may be secret."""
     files: tuple[FileText, ...] = ()
@@ -176,6 +180,8 @@ class Seen(Line, frozen=True, kw_only=True):
     """Pods that wait, by the node which is kept for each: they count there."""
     sources: list[str] = []
     given_up: dict[str, GivenUp] = {}
+    turn: int = 0
+    """How often the pod had been told a part of its nodes before."""
 
     @property
     def now(self) -> datetime:

@@ -180,4 +180,5 @@ def _seen(basis: Basis) -> dict[str, Any]:
         "expecting": {node: [kept_pod(pod) for pod in pods] for node, pods in basis.expecting.items()},
         "sources": list(basis.readings.by_source),
         "given_up": given_up,
+        "turn": basis.attempt.turn or 0,
     }

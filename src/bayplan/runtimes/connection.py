@@ -1,4 +1,4 @@
-"""HTTP connections with deadlines and a cap on their number.
+"""HTTP connections of people and their tools, with deadlines and a cap on their number.
 
 aiohttp closes idle connections. It has no clock for a caller that sends its headers byte by byte or
 never reads its answer, and it hangs up on one that closed its own half and waits for the answer.
@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from bayplan.ops.logs import Sparingly
+from bayplan.runtimes.limits import Limits
 
 log = logging.getLogger(__name__)
 
@@ -122,23 +123,19 @@ class HttpServer(web.Server):
     def __init__(
         self,
         handler: Handler,
-        *,
-        max_connections: int,
-        header_seconds: float,
-        write_seconds: float,
-        keep_alive_seconds: float,
+        limits: Limits,
     ) -> None:
         super().__init__(self._answer, request_factory=self._request)
         self.warnings = Sparingly()
+        self.limits = limits
         self._answer_request = handler
-        self._max_connections = max_connections
         self._options: dict[str, Any] = {
-            "header_seconds": header_seconds,
-            "write_seconds": write_seconds,
-            "keepalive_timeout": keep_alive_seconds,
+            "header_seconds": limits.header_seconds,
+            "write_seconds": limits.body_seconds,
+            "keepalive_timeout": limits.keep_alive_seconds,
             "access_log": None,
             # What is left of a body that was refused is read for so long, so that its sender sees why.
-            "lingering_time": min(5.0, write_seconds),
+            "lingering_time": min(5.0, limits.body_seconds),
             # kube-scheduler sends plain JSON; a few bytes of gzip can be gigabytes.
             "auto_decompress": False,
         }
@@ -148,9 +145,9 @@ class HttpServer(web.Server):
 
     def full(self) -> bool:
         """Whether one more connection is one too many; says so in the log."""
-        if len(self._connections) < self._max_connections:
+        if len(self._connections) < self.limits.max_connections:
             return False
-        text = f"{self._max_connections} connections are open, more are refused"
+        text = f"{self.limits.max_connections} connections are open, more are refused"
         self.warnings.warn(log, "full", f"{text}: raise extender.limits.maxConnections")
         return True
 

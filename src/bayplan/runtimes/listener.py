@@ -1,15 +1,21 @@
-"""A listening socket whose certificates can be replaced while it listens."""
+"""A listening socket: of one address, or of all of them, whose certificates can be replaced meanwhile."""
 
 import asyncio
 import errno
 import ipaddress
 import socket
 import ssl
+from collections.abc import Sized
+from typing import Protocol
 
-from bayplan.runtimes.connection import Handler, HttpServer
 from bayplan.runtimes.limits import Limits
 
 Address = tuple[str, int]
+
+EVERY_ADDRESS = "::"
+"""All addresses of this machine, of IPv6 and of IPv4; of IPv4 alone where there is no IPv6."""
+_EVERY_IPV4 = "0.0.0.0"  # noqa: S104 - what is asked for with ":8888"
+_NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 
 
 def is_loopback(host: str) -> bool:
@@ -20,6 +26,33 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def written(address: Address) -> str:
+    """The address as it stands in a URL: ``127.0.0.1:8888``, ``[::1]:8888``."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Http(Protocol):
+    """Who makes connections, and ends them."""
+
+    limits: Limits
+
+    @property
+    def connections(self) -> Sized:
+        """Those that are open."""
+        ...
+
+    def __call__(self) -> asyncio.BaseProtocol: ...
+
+    def pre_shutdown(self) -> None:
+        """Close those that are idle."""
+        ...
+
+    async def shutdown(self, timeout: float) -> None:  # noqa: ASYNC109
+        """Close all, those that are being answered after so long at the latest."""
+        ...
+
+
 class ListenError(Exception):
     """The server cannot listen where it was told to."""
 
@@ -27,15 +60,8 @@ class ListenError(Exception):
 class Listener:
     """A listening socket whose certificates can be replaced while it listens."""
 
-    def __init__(self, handler: Handler, address: Address, *, limits: Limits, flag: str) -> None:
-        self._limits = limits
-        self.http = HttpServer(
-            handler,
-            max_connections=limits.max_connections,
-            header_seconds=limits.header_seconds,
-            write_seconds=limits.body_seconds,
-            keep_alive_seconds=limits.keep_alive_seconds,
-        )
+    def __init__(self, http: Http, address: Address, *, flag: str) -> None:
+        self.http = http
         self._socket = _bind(address, flag=flag)
         self._server: asyncio.AbstractServer | None = None
         host, port = self._socket.getsockname()[:2]
@@ -44,7 +70,7 @@ class Listener:
     async def listen(self, context: ssl.SSLContext | None) -> None:
         """Accept connections with these certificates from now on; open ones go on as they are."""
         loop = asyncio.get_running_loop()
-        handshake_seconds = self._limits.header_seconds if context else None
+        handshake_seconds = self.http.limits.header_seconds if context else None
         # A second server on the same socket before the first one goes: no connection is ever refused.
         fresh = await loop.create_server(
             self.http,
@@ -72,20 +98,40 @@ class Listener:
 
 
 def _bind(address: Address, *, flag: str) -> socket.socket:
-    host, port = address
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(1024)
-        listening.setblocking(False)
+        return _listening(address)
     except (OSError, TypeError, ValueError) as error:
         # A host that cannot be written in IDNA is a TypeError to Python.
-        listening.close()
         reason = getattr(error, "strerror", None) or error
         hint = ""
         if getattr(error, "errno", None) == errno.EADDRINUSE:
             hint = f"; is another `bayplan` running? choose another address with {flag}"
-        raise ListenError(f"cannot listen on {host}:{port}: {reason}{hint}") from error
+        raise ListenError(f"cannot listen on {written(address)}: {reason}{hint}") from error
+
+
+def _listening(address: Address) -> socket.socket:
+    host, port = address
+    if host != EVERY_ADDRESS:
+        return _open(socket.AF_INET6 if ":" in host else socket.AF_INET, address)
+    try:
+        return _open(socket.AF_INET6, address)
+    except OSError as error:
+        if error.errno not in _NO_IPV6:
+            raise
+        return _open(socket.AF_INET, (_EVERY_IPV4, port))
+
+
+def _open(family: socket.AddressFamily, address: Address) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if address[0] == EVERY_ADDRESS:
+            # A machine may be told to keep the two apart.
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listening.bind(address)
+        listening.listen(1024)
+        listening.setblocking(False)
+    except BaseException:
+        listening.close()
+        raise
     return listening

@@ -9,7 +9,7 @@ from bayplan.config.v1 import JournalFileSection, PageSection, RecordSection, Tr
 from bayplan.ops.tracing import TracingOptions
 from bayplan.recording.journal_file import JournalFileOptions
 from bayplan.recording.recorder import RecordOptions
-from bayplan.runtimes.listener import Address, is_loopback
+from bayplan.runtimes.listener import EVERY_ADDRESS, Address, is_loopback
 
 
 def address(text: str, *, key: str) -> Address:
@@ -19,7 +19,7 @@ def address(text: str, *, key: str) -> Address:
         raise ConfigError(f"{key}: {text!r} is not HOST:PORT, such as 127.0.0.1:8888")
     if int(port) > 65535:
         raise ConfigError(f"{key}: {text!r}: there is no port above 65535")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - ":8888" means every interface
+    return host.strip("[]") or EVERY_ADDRESS, int(port)
 
 
 def page_address(section: PageSection) -> Address | None:

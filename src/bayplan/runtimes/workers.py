@@ -13,11 +13,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Generic, TypeVar
 
 from bayplan.authoring.registry import Hook
 from bayplan.engine.guard import Attempt, Failure, Interrupted, overrun
+from bayplan.runtimes.one_core import OneCore
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -40,18 +41,36 @@ class _Job(Generic[T]):
         self.thread: _Worker | None = None
         self._work = work
         self._loop = asyncio.get_running_loop()
-        self.done: asyncio.Future[T] = self._loop.create_future()
-        self._ended = threading.Event()
         self._result: T | None = None
         self._error: Exception | None = None
+        # Free when the job has ended: a bare lock, since this is on the way of every request.
+        self._busy = threading.Lock()
+        self._busy.acquire()
+        self._wake: asyncio.Future[None] | None = None
 
     def ends_within(self, seconds: float) -> bool:
         """Whether it ends so soon; the calling thread does nothing else meanwhile."""
-        return self._ended.wait(seconds)
+        if not self._busy.acquire(timeout=seconds):
+            return False
+        self._busy.release()
+        return True
+
+    @property
+    def ended(self) -> bool:
+        """Whether somebody has run it."""
+        return not self._busy.locked()
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether it has ended, after so long at the latest."""
+        if self._wake is None:
+            self._wake = self._loop.create_future()
+        # Asked after the future is there: who ends it later sees the future.
+        if not self.ended:
+            await asyncio.wait({self._wake}, timeout=seconds)
+        return self.ended
 
     def outcome(self) -> T:
-        """What came of a job that has ended; nobody waits for the future then."""
-        self.done.cancel()
+        """What came of a job that has ended."""
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]
@@ -72,21 +91,19 @@ class _Job(Generic[T]):
 
     def _settle(self, *, result: T | None = None, error: Exception | None = None) -> None:
         self._result, self._error = result, error
-        self._ended.set()
-
-        def settle() -> None:
-            if self.done.done():
-                return
-            if error is not None:
-                self.done.set_exception(error)
-            else:
-                self.done.set_result(result)  # type: ignore[arg-type]
-
+        self._busy.release()
+        if (wake := self._wake) is None:
+            return
         try:
-            self._loop.call_soon_threadsafe(settle)
+            self._loop.call_soon_threadsafe(_wake, wake)
         except RuntimeError:
             # A thread that came back from a long loop after the server had stopped.
             log.debug("a policy thread finished after the event loop was closed")
+
+
+def _wake(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class _Worker(threading.Thread):
@@ -147,6 +164,7 @@ class Workers:
         self._overruns: dict[str, int] = {}
         self._overran: dict[str, tuple[float, Hook]] = {}
         self._threads = [self._start() for _ in range(size)]
+        self._core = OneCore()
 
     async def run(
         self, work: Callable[[Attempt], T], *, optional: Collection[str] = (), patience_seconds: float = 0.0
@@ -162,14 +180,20 @@ class Workers:
         given_up = self._resting(optional) | self._hopeless()
         while True:
             job = _Job(work, Attempt(given_up=given_up), deadline=deadline)
+            if patience_seconds:
+                self._core.gather(self._native())
             self._jobs.put(job)  # type: ignore[arg-type]
             if patience_seconds and job.ends_within(patience_seconds):
                 return job.outcome()
+            self._core.spread(self._native())
             late = await self._wait(job)
             if late is None:
-                return job.done.result()
+                return job.outcome()
             if not self._leave_behind(job, late):
-                return await job.done
+                # It has just come back.
+                while not await job.wait(self._policy_seconds):
+                    pass
+                return job.outcome()
             given_up = {**given_up, late.policy: overrun(late, self._policy_seconds)}
 
     def stuck(self) -> list[Hook]:
@@ -206,6 +230,9 @@ class Workers:
         thread.start()
         return thread
 
+    def _native(self) -> Iterator[int | None]:
+        return (thread.native_id for thread in self._threads)
+
     def _resting(self, optional: Collection[str]) -> dict[str, Failure]:
         """Of these policies, those that overran just now."""
         recent = time.monotonic() - _UNHEALTHY_SECONDS
@@ -231,11 +258,9 @@ class Workers:
                 return hook
             if now >= job.deadline:
                 self._leave_behind(job, job.attempt.hook)
-                job.done.cancel()
                 raise RequestOverrun(f"the request took longer than {self._request_seconds:.1f} s")
             due = since + self._policy_seconds if hook is not None else now + self._policy_seconds
-            await asyncio.wait({job.done}, timeout=max(0.001, min(due, job.deadline) - now))
-            if job.done.done():
+            if await job.wait(max(0.001, min(due, job.deadline) - now)):
                 return None
 
     def _leave_behind(self, job: "_Job[T]", hook: Hook | None) -> bool:
@@ -243,7 +268,6 @@ class Workers:
         thread = job.thread
         if thread is None or not thread.leave_behind(job):
             return False
-        job.done.cancel()
         self._threads.remove(thread)
         self._threads.append(self._start())
         if hook is None:

@@ -4,6 +4,7 @@ Far cheaper than a what-if copy for each. A step changes one row of the columns 
 of all nodes is made only where somebody asks for it.
 """
 
+import contextlib
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -48,13 +49,15 @@ class Draft:
         self.requests[row] = _more(self.requests[row], pod)
         # Its kind does not depend on where it is.
         self.tally.add(pod, row)
-        requested, of_load = self._columns
-        for name, values in requested.items():
-            values[row] = self.requests[row].get(name.rpartition(".")[0], 0)
-        for column, values in of_load.items():
+        columns = self._columns
+        for resource, values in columns.requested.items():
+            values[row] = self.requests[row].get(resource, 0)
+        for resource, (whole, values) in columns.free.items():
+            values[row] = whole[row] - columns.requested[resource][row]
+        for column, values in columns.of_load.items():
             values[row] = column.read_pods([self.pods[row]])[0]
         if self._marks is not None:
-            self._marks = self._marks.after(np.array([row], dtype=np.intp))
+            self._marks = self._marks.after(row)
         self._now = _Drafted(self, self._marks)
 
     @property
@@ -64,13 +67,16 @@ class Draft:
 
     def look(self, rows: NDArray[np.intp]) -> NodeTable:
         """Some nodes as they are now."""
-        requested, of_load = self._columns
+        columns = self._columns
         chosen = rows.tolist()
+        by_name = {f"{resource}.requested": values[rows] for resource, values in columns.requested.items()}
+        for resource, (_, values) in columns.free.items():
+            by_name[f"{resource}.free"] = values[rows]
         return self.began.nodes.rows_with(
             rows,
             Load([self.requests[row] for row in chosen], [self.pods[row] for row in chosen]),
-            requested={name: values[rows] for name, values in requested.items()},
-            of_load={column: values[rows] for column, values in of_load.items()},
+            requested=by_name,
+            of_load={column: values[rows] for column, values in columns.of_load.items()},
         )
 
     def table(self, count: int, tally: PodTable) -> NodeTable:
@@ -90,13 +96,25 @@ class Draft:
         return table
 
     @cached_property
-    def _columns(self) -> tuple[dict[str, NDArray[Any]], dict[Any, NDArray[Any]]]:
-        """Our own copies of what is read of the pods on nodes; they change with each step."""
-        requested, of_load = self.began.nodes.kept_columns()
-        return (
-            {name: values.copy() for name, values in requested.items()},
-            {column: values.copy() for column, values in of_load.items()},
-        )
+    def _columns(self) -> "_Columns":
+        return _Columns(self.began.nodes)
+
+
+class _Columns:
+    """Our own copies of what is read of the pods on nodes; they change with each step."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        requested, of_load = nodes.kept_columns()
+        self.requested = {name.rpartition(".")[0]: values.copy() for name, values in requested.items()}
+        """By resource."""
+        self.of_load = {column: values.copy() for column, values in of_load.items()}
+        self.free: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
+        """By resource, what nodes have and what is left of it."""
+        for resource, values in self.requested.items():
+            # One that cannot be read is read again by whoever asks: his is the failure.
+            with contextlib.suppress(Exception):
+                whole = nodes[f"{resource}.allocatable"]
+                self.free[resource] = (whole, whole - values)
 
 
 class _Drafted(Snapshot):

@@ -5,7 +5,7 @@ nothing happened on it since.
 """
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +36,16 @@ class Marks:
         moment = next(_moments)
         return cls(np.full(count, moment, dtype=np.int64), moment)
 
-    def after(self, rows: Rows) -> "Marks":
+    def after(self, rows: Rows | int) -> "Marks":
         """The same era after changes on these rows."""
         moment = next(_moments)
         moments = self.moments.copy()
         moments[rows] = moment
-        return replace(self, moments=moments, now=moment)
+        return Marks(moments, moment, self.era, self.base, self.draft)
 
     def drafted(self) -> "Marks":
         """The same, for a draft that begins here."""
-        return replace(self, base=self.now, draft=object())
+        return Marks(self.moments, self.now, self.era, base=self.now, draft=object())
 
     def changed_since(self, before: "Marks") -> Rows | None:
         """The rows on which something is different than it was then; ``None`` where nodes are."""

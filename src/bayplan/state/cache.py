@@ -49,6 +49,18 @@ def _changed(pod: Pod, node: str | None, annotations: dict[str, str]) -> Pod:
     return changed
 
 
+def _same_but_version(known: Pod, pod: Pod) -> bool:
+    """Whether two states of a pod differ in nothing that anybody goes by."""
+    if known.spec != pod.spec or known.status != pod.status or known.annotations != pod.annotations:
+        return False
+    now = pod.metadata or NO_META
+    # No annotations are written in two ways.
+    was = msgspec.structs.replace(
+        known.metadata or NO_META, resource_version=now.resource_version, annotations=now.annotations
+    )
+    return was == now
+
+
 class Cache:
     """The cluster, kept up to date."""
 
@@ -113,8 +125,10 @@ class Cache:
     def put_pod(self, pod: Pod) -> None:
         """A pod is there, or is different; a finished one holds nothing any more."""
         key = pod.key
-        self._take_away(key)
         pod = self._as_assumed(key, pod)
+        if self._says_nothing_new(key, pod):
+            return
+        self._take_away(key)
         if pod.finished:
             return
         self._pods[key] = pod
@@ -200,6 +214,19 @@ class Cache:
         """What became of the bind is known."""
         self._unsettled = {other: node for other, node in self._unsettled.items() if other != uid}
         self._dirty = True
+
+    def _says_nothing_new(self, key: str, pod: Pod) -> bool:
+        """Whether a placed pod is as it is known to be: then it is taken over, and that is all.
+
+        So ends every bind of ours: what was assumed is told by the watch. Nobody has to judge again for that.
+        """
+        known = self._pods.get(key)
+        row = self._rows.get(known.node_name) if known is not None else None
+        if known is None or row is None or not _same_but_version(known, pod):
+            return False
+        pod.__dict__.update(known.__dict__)
+        self._pods[key] = self._on_row[row][key] = pod
+        return True
 
     def _as_assumed(self, key: str, pod: Pod) -> Pod:
         """The pod where it is assumed to be. Evidence ends it: a node, an end, another pod."""

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import gc
 from collections.abc import Callable, Collection
 from functools import partial
 
 from bayplan.client.lease import LeaseApi
 from bayplan.client.rest import ApiClient
 from bayplan.snapshot.units import Units
+from bayplan.state.garbage import keep_what_is_here
 from bayplan.state.ledger import Commit, Ledger, Prepare
 from bayplan.state.nudge import PODS, Nudge, NudgeOptions
 from bayplan.state.verify import Verification, caught_up, unaccounted, verify
@@ -16,7 +16,6 @@ from bayplan.state.view import Follower, LiveView, list_cluster
 from bayplan.state.writer import LeaseOptions, Writer
 
 _LEASE_FIRST_SECONDS = 2.0
-_GC_THRESHOLD = (20_000, 20, 20)
 
 
 class LiveCluster:
@@ -86,11 +85,7 @@ class LiveCluster:
                 group.create_task(self.nudge.run())
             group.create_task(self.view.run())
             await self.view.listed()
-            # Hundreds of thousands of objects that will stay: going through them all would stop the server
-            # for most of a second, again and again.
-            gc.freeze()
-            # A decision is thousands of small objects, of which next to none is in a cycle.
-            gc.set_threshold(*_GC_THRESHOLD)
+            keep_what_is_here()
 
     async def close(self) -> None:
         """Stop binding; give the Lease back, unless a bind of ours may still land."""

@@ -32,6 +32,8 @@ class Summary(Struct, frozen=True, rename="camel"):
     seconds: float
     error: str
     observe: bool
+    kept: int = 0
+    """Of an answer that was cut down: how many nodes kube-scheduler was told."""
 
 
 class VoiceDetail(Struct, frozen=True, rename="camel"):
@@ -139,6 +141,8 @@ def summary(entry: Entry) -> Summary:
     best = entry.node
     if entry.total is not None and entry.total.size:
         best = entry.names[int(entry.rows[int(entry.total.argmax())])]
+    if entry.kept is not None:
+        best = entry.kept_names(1)[0]
     return Summary(
         decision=entry.number,
         at=stamp(entry.at),
@@ -154,6 +158,7 @@ def summary(entry: Entry) -> Summary:
         seconds=entry.seconds,
         error=entry.error,
         observe=entry.observe,
+        kept=0 if entry.kept is None else len(entry.kept),
     )
 
 

@@ -37,6 +37,9 @@ def decision_page(
 def _told(line: Summary) -> Child:
     if line.verb == "filter":
         return f"{line.passed:,} of {line.offered:,} nodes passed"
+    if line.verb == "keep":
+        more = f" and {line.kept - 1:,} more" if line.kept > 1 else ""
+        return [f"{line.kept:,} of {line.offered:,} nodes that passed kept: ", tag("b", line.best), more]
     if line.verb == "prioritize":
         return [f"{line.offered:,} nodes scored, best: ", tag("b", line.best or "none")]
     if line.verb == "bind":

@@ -12,7 +12,7 @@ from bayplan.web.plots import plots
 from bayplan.web.series import Moment
 
 RESULTS = ("ok", "refused", "error")
-VERBS = ("filter", "prioritize", "preempt", "bind", "recheck")
+VERBS = ("filter", "keep", "prioritize", "preempt", "bind", "recheck")
 PAGE_LINES = 50
 _SHOWN_REASONS = 3
 _CLOCK = re.compile(r"T(\d\d:\d\d:\d\d)")
@@ -81,6 +81,8 @@ def _line(line: Summary) -> Html:
     judged = (
         f"{line.passed:,} / {line.offered:,}"
         if line.verb in ("filter", "recheck")
+        else f"{line.kept:,} / {line.offered:,}"
+        if line.verb == "keep"
         else f"{line.offered:,}"
         if line.offered
         else ""
@@ -104,6 +106,8 @@ def _why(line: Summary) -> Child:
         return ["bound to ", tag("b", line.best)]
     if line.verb == "gate":
         return "let in"
+    if line.verb == "keep":
+        return ["kept: ", tag("b", line.best), f" and {line.kept - 1:,} more" if line.kept > 1 else ""]
     if line.best:
         return ["best: ", tag("b", line.best)]
     most = sorted(line.reasons.items(), key=lambda each: -each[1])

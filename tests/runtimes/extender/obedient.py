@@ -17,6 +17,7 @@ from bayplan.testing import make_cluster, make_node
 
 POLICY = '''
 import json
+import pathlib
 import re
 import time
 
@@ -54,6 +55,9 @@ def obey(pod):
             pass
     if what == "sleep":
         time.sleep(float(pod.annotations["seconds"]))
+    if what == "wait":
+        while not pathlib.Path(pod.annotations["file"]).exists():
+            time.sleep(0.01)
     if what == "hold the interpreter":
         re.match("(a+)+$", "a" * 64 + "b")
     if what == "raise":

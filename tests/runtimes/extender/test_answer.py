@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from bayplan.runtimes.extender.serve import Server
 from tests.runtimes.extender.caller import Reply, ask, make_node, make_pod, names_request, nodes_request
 from tests.runtimes.extender.obedient import make_options
+
+T = TypeVar("T")
 
 KNOWN = [f"node-{number}" for number in range(6)]
 STRANGERS = ["stranger-0", "stranger-1"]
@@ -36,6 +38,9 @@ class Asker:
 
     def ask(self, verb: str, body: Any) -> Reply:
         return self._runner.run(ask(self.server, verb, body))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
 
 
 @contextlib.contextmanager

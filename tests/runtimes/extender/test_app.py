@@ -168,6 +168,7 @@ async def test_a_node_that_is_there_twice_is_named(server: Server, body: dict[st
     assert refused("prioritize", await ask(server, "prioritize", body))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("mode", ["by name", "in full"])
 async def test_twenty_thousand_nodes_are_answered(tmp_path: Path, mode: str) -> None:
     many = [f"node-{number}" for number in range(20_000)]

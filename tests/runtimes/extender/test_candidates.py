@@ -17,7 +17,7 @@ from tests.controlplane.waiting import wait_until
 from tests.runtimes.extender.served import BAYPLAN, START_SECONDS
 from tests.runtimes.extender.test_reload import Folder
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 PASSES = "import bayplan\n\n@bayplan.filter\ndef passes(pod, node):\n    return None\n"
 REFUSES = PASSES.replace("return None", "return 'refused'")
 

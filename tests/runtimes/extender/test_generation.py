@@ -97,7 +97,7 @@ async def test_a_reload_leaves_the_sources_open_for_requests_that_are_under_way(
     monkeypatch.setattr("bayplan.ops.logs._generation", 1)
     service = Listening({"a": {"refuse": "no licence left"}})
     service.hangs = True
-    async with door(tmp_path, service, timeout_seconds=3) as server:
+    async with door(tmp_path, service) as server:
         under_way = asyncio.create_task(filtered(server, "web"))
         await service.heard.wait()
         old = server.app.generation

@@ -20,7 +20,7 @@ from bayplan.config.load import ConfigError
 from bayplan.runtimes import reload
 from bayplan.runtimes.reload import Reloader
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 LOOK_SECONDS = 0.02
 HANGS = "from gate import reached, opened\nreached.set()\nopened.wait(60)\n"
 COMMITS: dict[str, Any] = {

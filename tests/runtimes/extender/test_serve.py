@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.runtimes.extender import serve
 from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.listener import ListenError
 from tests.controlplane.certs import Authority, KeyPair, make_ca
@@ -38,6 +39,9 @@ from tests.runtimes.extender.served import BAYPLAN, Served, served
 
 NODES = [f"node-{number}" for number in range(3)]
 FULL = nodes_request([make_node(name) for name in NODES])
+PATIENCE_SECONDS = 60.0
+FOR_EVER = "10m"
+"""Longer than anybody waits here: what ends at all has not waited for it."""
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -50,16 +54,20 @@ def full(**annotations: str) -> dict[str, Any]:
 def asking(server: Served, body: Any) -> Iterator[Callable[[], Any]]:
     """A request under way in a thread; call the result to wait for its answer."""
     answers: list[Any] = []
-    thread = threading.Thread(target=lambda: answers.append(server.ask("filter", body)), daemon=True)
+
+    def ask_it() -> None:
+        answers.append(server.ask("filter", body, timeout_seconds=PATIENCE_SECONDS))
+
+    thread = threading.Thread(target=ask_it, daemon=True)
     thread.start()
-    wait_until(lambda: in_flight(server) >= 1, 5, what="the request is under way")
+    wait_until(lambda: in_flight(server) >= 1, PATIENCE_SECONDS, what="the request is under way")
 
     def answer() -> Any:
-        thread.join(15)
+        thread.join(PATIENCE_SECONDS)
         return answers[0]
 
     yield answer
-    thread.join(15)
+    thread.join(PATIENCE_SECONDS)
 
 
 def in_flight(server: Served) -> float:
@@ -78,54 +86,69 @@ def refused(port: int) -> bool:
 
 
 def test_sigterm_lets_a_request_under_way_finish_and_ends_with_0(tmp_path: Path) -> None:
-    limits = {"policyTimeout": "10s", "requestTimeout": "10s"}
+    limits = dict.fromkeys(("policyTimeout", "requestTimeout", "drainTimeout"), FOR_EVER)
+    enough = tmp_path / "enough"
     with served(tmp_path, limits=limits) as server:
-        with asking(server, full(do="sleep", seconds="1.5", refuse='{"node-1": "no"}')) as answer:
+        with asking(server, full(do="wait", file=str(enough), refuse='{"node-1": "no"}')) as answer:
             server.terminate()
-            wait_until(lambda: server.probe("/readyz") == 503, 2, what="not ready while draining")
-            wait_until(lambda: refused(server.port), 2, what="new connections are refused")
-            assert server.probe("/livez") == 200
-            assert "the server is shutting down" in server.look("/readyz")[1]
+            wait_until(
+                lambda: server.probe("/readyz") == 503, PATIENCE_SECONDS, what="not ready while draining"
+            )
+            wait_until(lambda: refused(server.port), PATIENCE_SECONDS, what="new connections are refused")
+            assert server.look("/livez", timeout_seconds=PATIENCE_SECONDS)[0] == 200
+            said = server.look("/readyz", timeout_seconds=PATIENCE_SECONDS)[1]
+            assert "the server is shutting down" in said
 
+            enough.touch()
             assert list(answer()["FailedAndUnresolvableNodes"]) == ["node-1"]
-        assert server.child.wait_ended() == 0
+        assert server.child.wait_ended(PATIENCE_SECONDS) == 0
         assert "drained; 0 requests left" in server.child.log()
 
 
-def test_sigterm_with_a_stuck_policy_thread_still_ends_in_time(tmp_path: Path) -> None:
-    limits = {"policyTimeout": "200ms", "requestTimeout": "1s", "drainTimeout": "2s"}
+def test_sigterm_does_not_wait_for_a_stuck_policy_thread(tmp_path: Path) -> None:
+    limits = {"policyTimeout": "200ms", "requestTimeout": "1s", "drainTimeout": FOR_EVER}
     with served(tmp_path, limits=limits) as server:
         assert "still running after" in server.ask("filter", full(do="sleep", seconds="600"))["Error"]
-        start = time.monotonic()
         server.terminate()
 
-        assert server.child.wait_ended() == 0
-        assert time.monotonic() - start < 5
+        assert server.child.wait_ended(PATIENCE_SECONDS) == 0
+        assert "drained; 0 requests left" in server.child.log()
 
 
 def test_sigterm_does_not_wait_for_ever_for_a_slow_caller(tmp_path: Path) -> None:
-    with served(tmp_path, limits={"drainTimeout": "500ms"}) as server:
+    with served(tmp_path, limits={"drainTimeout": "500ms", "bodyTimeout": FOR_EVER}) as server:
         with socket.create_connection(("127.0.0.1", server.port)) as slow:
             slow.sendall(request("filter", FULL)[:-5])
-            wait_until(lambda: in_flight(server) == 1, 5, what="the request is under way")
+            wait_until(lambda: in_flight(server) == 1, PATIENCE_SECONDS, what="the request is under way")
             server.terminate()
 
-            assert server.child.wait_ended() == 0
+            assert server.child.wait_ended(PATIENCE_SECONDS) == 0
         assert "drained; 1 requests left" in server.child.log()
 
 
 def test_idle_connections_do_not_hold_the_end_up(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    with served(tmp_path, limits={"drainTimeout": FOR_EVER, "keepAlive": FOR_EVER}) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_SECONDS)
         with contextlib.closing(connection):
             connection.request("POST", "/filter", json.dumps(FULL))
             connection.getresponse().read()
-            start = time.monotonic()
             server.terminate()
 
-            assert server.child.wait_ended() == 0
-            # Half a second: it was in use a moment ago, and may be again.
-            assert time.monotonic() - start < 1.4, "an idle connection has nothing more to wait for"
+            assert server.child.wait_ended(PATIENCE_SECONDS) == 0
+
+
+async def test_who_asks_no_more_is_waited_for_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The longest time for callers to go elsewhere: it is for those who go on asking.
+    monkeypatch.setattr(serve, "_LEAVING_SECONDS", 600.0)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        async with Server(make_options(tmp_path, view=NODES)).running() as server:
+            reader, writer = await asyncio.open_connection(*server.listener.address)
+            writer.write(request("filter", names_request(NODES)))
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            server.stop()
+        writer.close()
 
 
 def test_who_still_asks_after_sigterm_is_answered_and_told_to_connect_anew(tmp_path: Path) -> None:
@@ -148,17 +171,21 @@ def test_who_still_asks_after_sigterm_is_answered_and_told_to_connect_anew(tmp_p
 
 
 def test_who_never_stops_asking_does_not_hold_the_end_up(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
+    with served(tmp_path, limits={"drainTimeout": FOR_EVER}) as server:
         server.ask("filter", FULL)
-        server.terminate()
         start = time.monotonic()
+        server.terminate()
 
-        with contextlib.suppress(OSError):
-            while time.monotonic() - start < 10:
-                server.ask("filter", FULL)
+        def go_on_asking() -> None:
+            while time.monotonic() - start < PATIENCE_SECONDS:
+                server.ask("filter", FULL, timeout_seconds=PATIENCE_SECONDS)
 
-        assert server.child.wait_ended() == 0
-        assert 2 < time.monotonic() - start < 5
+        with pytest.raises(OSError, match=r"refused|reset|closed"):
+            go_on_asking()
+
+        # Callers get some time to go elsewhere; a slow machine makes it more, never less.
+        assert time.monotonic() - start > 2
+        assert server.child.wait_ended(PATIENCE_SECONDS) == 0
 
 
 def test_sigterm_while_the_api_server_does_not_answer_ends_at_once(tmp_path: Path) -> None:
@@ -245,6 +272,7 @@ def _ignore_errors(server: Served, body: Any) -> None:
         server.ask("filter", body, timeout_seconds=20)
 
 
+@pytest.mark.alone
 def test_probes_are_answered_within_a_second_while_every_thread_loops(tmp_path: Path) -> None:
     limits = {"policyTimeout": "3s", "requestTimeout": "4s"}
     with served(tmp_path, limits=limits) as server:
@@ -265,6 +293,7 @@ def test_probes_are_answered_within_a_second_while_every_thread_loops(tmp_path: 
         assert server.ask("filter", FULL)["Error"] == ""
 
 
+@pytest.mark.alone
 @on_linux
 def test_memory_stays_flat_under_a_flood_of_bad_and_large_requests(tmp_path: Path) -> None:
     limit = 4_000_000

@@ -24,7 +24,7 @@ from tests.runtimes.extender.caller import Caller, ask, make_pod, metric, names_
 from tests.runtimes.extender.caller import make_node as full_node
 
 NODES = ["a", "b", "c"]
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 LIVE = """
 import bayplan
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from aiohttp import web
 
@@ -54,7 +55,7 @@ class Service:
 
 @contextlib.asynccontextmanager
 async def door(
-    folder: Path, service: Service, *, timeout_seconds: float = TIMEOUT_SECONDS, **source: Any
+    folder: Path, service: Service, *, timeout_seconds: float = 3.0, **source: Any
 ) -> AsyncIterator[Server]:
     """A server that asks the service about pods of the namespace ``asked``."""
     (folder / "other.py").write_text(OTHER)
@@ -142,12 +143,13 @@ async def test_an_answer_that_makes_no_sense_is_no_answer(tmp_path: Path) -> Non
         assert await filtered(server, "web") == {"a": "x", "b": "x"}
 
 
+@pytest.mark.alone
 async def test_a_service_that_hangs_is_waited_for_once_an_attempt_and_then_not_at_all(
     tmp_path: Path,
 ) -> None:
     service = Service({})
     service.hangs = True
-    async with door(tmp_path, service) as server:
+    async with door(tmp_path, service, timeout_seconds=TIMEOUT_SECONDS) as server:
         waits = []
         for number in range(7):
             start = time.monotonic()
@@ -161,10 +163,11 @@ async def test_a_service_that_hangs_is_waited_for_once_an_attempt_and_then_not_a
         assert "broken: 5 failures in a row" in (await look(server, "/healthz?verbose")).body.decode()
 
 
+@pytest.mark.alone
 async def test_while_it_hangs_the_door_answers_others(tmp_path: Path) -> None:
     service = Service({})
     service.hangs = True
-    async with door(tmp_path, service, timeout_seconds=3) as server:
+    async with door(tmp_path, service) as server:
         waiting = [asyncio.create_task(filtered(server, f"p{number}")) for number in range(20)]
         await service.crowded.wait()
         start = time.monotonic()

@@ -103,7 +103,7 @@ async def test_who_is_asked_about_a_pod_is_asked_for_it_where_no_live_policy_wan
 ) -> None:
     service = Service({"a": 0.9, "b": 0.1, "c": 0.1})
     async with serving(service.handle) as url:
-        both = [{"name": "load", "per": "pod", "http": {"url": url}}]
+        both = [{"name": "load", "per": "pod", "http": {"url": url, "timeout": "4s"}}]
         async with served(tmp_path, candidate=READS, sources=both, own=both) as server:
             await ask(server, "filter", names_request(NODES))
             report = await until(server, lambda r: r.compared == 1)
@@ -115,7 +115,7 @@ async def test_who_is_asked_about_a_pod_is_asked_for_it_where_no_live_policy_wan
 async def test_who_is_asked_about_a_pod_is_asked_once_where_both_want_to_know(tmp_path: Path) -> None:
     service = Service({"a": 0.9, "b": 0.1, "c": 0.1})
     async with serving(service.handle) as url:
-        both = [{"name": "load", "per": "pod", "http": {"url": url}}]
+        both = [{"name": "load", "per": "pod", "http": {"url": url, "timeout": "4s"}}]
         async with served(
             tmp_path, candidate=READS, sources=both, own=both, live={"use": "next.py"}
         ) as server:

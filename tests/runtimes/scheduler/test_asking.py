@@ -22,7 +22,7 @@ from bayplan.testing.run import ready
 OURS = {"schedulerName": "ours"}
 CLUSTER = make_cluster([make_node("n1")])
 NODES = frozenset({"nodes"})
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 class Stage:
@@ -214,6 +214,19 @@ async def test_other_policies_are_asked_about_everybody_who_is_kept_out() -> Non
         await until(lambda: stage.queue.count("active") == 1)
         stage.put("another")
         assert stage.queue.count("active") == 2
+
+
+async def test_other_policies_wake_whoever_judges_those_that_were_refused() -> None:
+    stage = Stage()
+    stage.put("pod")
+    (waiting,) = iter(stage.queue.take, None)
+    stage.inbox.refused(waiting, helped_by=NODES, by=())
+    stage.inbox.wake.clear()
+
+    stage.asking.use({"ours": ()})
+
+    assert stage.inbox.wake.is_set()
+    stage.workers.stop()
 
 
 async def test_a_hook_that_takes_long_is_not_asked_for_more_than_a_tenth_of_the_time() -> None:

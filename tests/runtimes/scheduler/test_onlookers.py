@@ -36,7 +36,7 @@ from bayplan.testing import make_cluster, make_pod
 
 NODES = ["n0", "n1", "n2"]
 OURS = {"schedulerName": "bayplan-scheduler"}
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 LIKES = """
 import bayplan
 

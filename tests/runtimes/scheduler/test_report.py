@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -85,6 +86,17 @@ async def test_a_bound_pod_has_its_event() -> None:
     assert (event["reason"], event["note"]) == ("Scheduled", "Successfully assigned default/web to n1")
     assert (event["type"], event["action"]) == ("Normal", "Binding")
     assert (event["reportingController"], event["reportingInstance"]) == ("ours", "ours-here")
+
+
+async def test_an_event_that_had_to_wait_tells_when_it_was() -> None:
+    stage = Stage()
+
+    stage.reporter.scheduled(pod(), "n1")
+    bound_by = datetime.now(UTC)
+    await stage.written()
+
+    (event,) = stage.api.events
+    assert datetime.fromisoformat(event["eventTime"]) <= bound_by
 
 
 async def test_the_same_refusal_again_is_counted_in_the_first_event() -> None:

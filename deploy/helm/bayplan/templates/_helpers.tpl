@@ -33,6 +33,28 @@
 {{- .Release.Namespace }}
 {{- end }}
 
+{{- define "bayplan.leaseNamespace" -}}
+{{- $found := "" }}
+{{- if eq .Values.shape "service" }}
+{{- $found = dig "extender" "lease" "namespace" "" .Values.config }}
+{{- else if eq .Values.shape "standalone" }}
+{{- $found = dig "scheduler" "leaderElection" "resourceNamespace" "" .Values.config }}
+{{- end }}
+{{- $found | default .Release.Namespace }}
+{{- end }}
+
+{{- define "bayplan.schedulerNames" -}}
+{{- $profiles := list }}
+{{- if eq .Values.shape "standalone" }}
+{{- $profiles = dig "scheduler" "profiles" list .Values.config | default list }}
+{{- end }}
+{{- $names := list }}
+{{- range $profiles }}
+{{- $names = append $names .schedulerName }}
+{{- end }}
+{{- $names | default (list .Values.scheduler.name) | join " or " }}
+{{- end }}
+
 {{- define "bayplan.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "bayplan.fullname" .) }}
 {{- end }}

@@ -6,11 +6,6 @@ kind: BayplanConfiguration
 page:
   listen: "off"
 {{- end }}
-{{- if (eq .Values.shape "standalone") }}
-scheduler:
-  profiles:
-  - schedulerName: {{ .Values.scheduler.name | toJson }}
-{{- end }}
 {{- end }}
 {{- define "bayplan.configSettled" -}}
 cluster:
@@ -18,14 +13,14 @@ cluster:
 {{- if (not (eq .Values.shape "standalone")) }}
 extender:
 {{- if (eq .Values.shape "service") }}
-  listen: "0.0.0.0:8888"
+  listen: ":8888"
 {{- else }}
   listen: "127.0.0.1:8888"
 {{- end }}
 {{- if (eq .Values.shape "control-plane") }}
   opsListen: "127.0.0.1:8889"
 {{- else }}
-  opsListen: "0.0.0.0:8889"
+  opsListen: ":8889"
 {{- end }}
   path: "/"
   kubeSchedulerVersion: {{ include "bayplan.kubernetesVersion" . | quote }}
@@ -48,7 +43,11 @@ extender:
 {{- end }}
 {{- if (eq .Values.shape "standalone") }}
 scheduler:
-  opsListen: "0.0.0.0:8891"
+{{- if (not (dig "scheduler" "profiles" false .Values.config)) }}
+  profiles:
+  - schedulerName: {{ .Values.scheduler.name | toJson }}
+{{- end }}
+  opsListen: ":8891"
   leaderElection:
     leaderElect: true
     resourceName: {{ include "bayplan.fullname" . | quote }}

@@ -15,6 +15,8 @@ def verbs_as_recorded(told: Configuration, policies: list[Policy]) -> Verbs:
         metrics=Metrics(version=""),
         observe=told.observe,
         failed_nodes_heeded=told.failed_nodes_heeded,
+        keep=told.keep,
+        failed_nodes_always=told.failed_nodes_always,
     )
 
 
@@ -26,4 +28,6 @@ def verbs_of(loaded: Loaded) -> Verbs:
         metrics=Metrics(version=""),
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
+        keep=extender.answer.most,
+        failed_nodes_always=extender.answer.failed_nodes == "always",
     )

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
 
+import numpy as np
 from msgspec import Raw
 
 from bayplan.engine.decision import NOT_IN_VIEW, Decision
 from bayplan.engine.preempt import Candidate
+from bayplan.runtimes.extender import assemble
+from bayplan.runtimes.extender.assemble import Spelling
 from bayplan.wire import v1
+from bayplan.wire.codec import encode
 from bayplan.wire.scale import to_wire
 
 
@@ -34,26 +38,85 @@ def pass_all(asked: Asked) -> v1.FilterResult:
     return v1.FilterResult(nodes, names, {}, {})
 
 
-def filter_result(asked: Asked, decision: Decision, *, failed_nodes_heeded: bool) -> v1.FilterResult:
+def filter_result(
+    asked: Asked,
+    decision: Decision,
+    cut: Decision | None = None,
+    *,
+    failed_nodes_heeded: bool,
+    failed_nodes_always: bool = True,
+) -> v1.FilterResult:
     """Every node that was sent, in exactly one of the three lists.
+
+    In none where the answer is ``cut`` down, or where refused nodes are not told as long as one passes.
 
     Up to 1.37 kube-scheduler dry-runs preemption on FailedNodes, finds no victim (the nodes pass its
     own filters) and errs on each attempt; there, all refusals are unresolvable.
     """
-    failed: dict[str, str] = {}
-    unresolvable = dict.fromkeys(decision.not_in_view, NOT_IN_VIEW.text)
-    names = decision.nodes.names
-    for _, reason, rows in decision.groups():
-        refused = failed if reason.preemptible and failed_nodes_heeded else unresolvable
-        refused.update(dict.fromkeys(map(names.__getitem__, rows.tolist()), reason.text))
-    if not failed and not unresolvable:
+    passed = decision.passed
+    if cut is None and passed.all() and not decision.not_in_view:
         return pass_all(asked)
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+    names = decision.nodes.names
+    if failed_nodes_always or not passed.any():
+        unresolvable = dict.fromkeys(decision.not_in_view, NOT_IN_VIEW.text)
+        for _, reason, rows in decision.groups():
+            refused = failed if reason.preemptible and failed_nodes_heeded else unresolvable
+            refused.update(dict.fromkeys(map(names.__getitem__, rows.tolist()), reason.text))
+    if cut is not None and cut.kept is not None:
+        rows_told = np.flatnonzero(passed)[np.sort(cut.kept)].tolist()
+        told = [names[row] for row in rows_told] if asked.wants_names else None
+        part = None
+        if asked.nodes is not None:
+            part = v1.NodeList(asked.nodes.metadata, [asked.items[row] for row in rows_told])
+        return v1.FilterResult(part, told, failed, unresolvable)
     nodes = None
     if asked.nodes is not None:
         # The table was made of these very items, row by row.
         nodes = v1.NodeList(asked.nodes.metadata, list(compress(asked.items, decision.passed.tolist())))
     passed_names = decision.passed_names if asked.wants_names else None
     return v1.FilterResult(nodes, passed_names, failed, unresolvable)
+
+
+def filter_answer(
+    asked: Asked,
+    decision: Decision,
+    cut: Decision | None = None,
+    *,
+    spelling: Spelling,
+    failed_nodes_heeded: bool,
+    failed_nodes_always: bool = True,
+) -> bytes:
+    """What `filter_result` says, as bytes; put together where nodes are names that need no escapes."""
+    if asked.nodes is not None or decision.not_in_view or not spelling.is_plain(decision.nodes.origin[0]):
+        result = filter_result(
+            asked,
+            decision,
+            cut,
+            failed_nodes_heeded=failed_nodes_heeded,
+            failed_nodes_always=failed_nodes_always,
+        )
+        return encode(result)
+    names, passed = decision.nodes.names, decision.passed
+    failed = unresolvable = ""
+    if failed_nodes_always or not passed.any():
+        failed, unresolvable = (
+            assemble.refusals(decision, preemptible=each, heeded=failed_nodes_heeded)
+            for each in (True, False)
+        )
+    told: Iterable[str] = compress(names, passed.tolist())
+    if cut is not None and cut.kept is not None:
+        told = [names[row] for row in np.flatnonzero(passed)[np.sort(cut.kept)].tolist()]
+    return assemble.filter_answer(told, failed, unresolvable)
+
+
+def priorities_answer(asked: Asked, decision: Decision, *, spelling: Spelling) -> bytes:
+    """What `priorities` says, as bytes; put together where it can be."""
+    plain = bool(asked.names) and not decision.not_in_view and decision.total is not None
+    if decision.total is None or not (plain and spelling.is_plain(decision.nodes.origin[0])):
+        return encode(priorities(asked, decision))
+    return assemble.priorities_answer(asked.names, to_wire(decision.total))
 
 
 def filter_error(text: str) -> v1.FilterResult:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from aiohttp import web
+import msgspec
 
 from bayplan.kube.yaml import suggest
 from bayplan.ops.logs import Sparingly
@@ -20,11 +20,11 @@ from bayplan.ops.tracing import Tracing, begin, note_hooks
 from bayplan.recording.notes import Basis
 from bayplan.recording.recorder import Noted, Recorder
 from bayplan.runtimes.extender import answer
+from bayplan.runtimes.extender.exchange import LARGE_BYTES, BodyError, Request, Response
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.rejudge import Call
 from bayplan.runtimes.extender.verbs import Answer, Binder
-from bayplan.runtimes.limits import BodyError, BodyReader, Limits
-from bayplan.runtimes.plain import plain
+from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.shadow import Shadow
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
@@ -35,6 +35,9 @@ from bayplan.wire.codec import WireError, encode
 
 log = logging.getLogger(__name__)
 
+_LARGE_AT_ONCE = 2
+# The loop stands still while a thread judges a small request: taking turns would cost both more.
+_PATIENCE_SECONDS = 0.005
 # Each comes after news, and most news are about something else.
 _SECOND_LOOKS = 3
 
@@ -80,21 +83,22 @@ class ExtenderApp:
         self._workers = workers
         self._limits = limits
         self._metrics = metrics
-        self._bodies = BodyReader(limits)
+        # Few at a time, so that memory stays bounded.
+        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._warnings = Sparingly()
         prefix = "/" + path.strip("/")
         self._prefix = prefix if prefix.endswith("/") else prefix + "/"
         self._routes = {self._prefix + verb: verb for verb in VERBS}
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is."""
-        verb = self._routes.get(request.path.rstrip("/") or "/")
+        verb = self._routes.get(request.path) or self._routes.get(request.path.rstrip("/"))
         refused = self._not_admitted(request)
         if refused:
             # kube-scheduler shows the status alone: the reason is nowhere but here.
             self._warnings.warn(log, refused, f"{verb or 'request'}: {refused}")
-            self._metrics.requests.labels(verb or "unknown", "forbidden").inc()
-            return plain(403, refused)
+            self._metrics.request_of(verb or "unknown", "forbidden").inc()
+            return _plain(403, refused)
         if request.method != "POST":
             return self._not_a_post(request, verb)
         self.asked_at = asyncio.get_running_loop().time()
@@ -102,45 +106,41 @@ class ExtenderApp:
         self.idle.clear()
         self._metrics.in_flight.set(self.in_flight)
         try:
-            response = await self._post(request, verb)
-            if self.leaving:
-                response.force_close()
-            return response
+            if request.large:
+                return await self._in_turn(request, verb)
+            return await self._read_and_answer(request, verb)
         finally:
             self.in_flight -= 1
             self._metrics.in_flight.set(self.in_flight)
             if not self.in_flight:
                 self.idle.set()
 
-    async def _post(self, request: web.BaseRequest, verb: str | None) -> web.StreamResponse:
-        slot = self._bodies.slot(request)
-        if slot is None:
-            return await self._read_and_answer(request, verb)
+    async def _in_turn(self, request: Request, verb: str | None) -> Response:
+        """A large request, once few others are read and answered."""
         try:
             async with asyncio.timeout(self._limits.request_seconds):
-                await slot.acquire()
+                await self._large.acquire()
         except TimeoutError:
             text = "too many large requests at a time: set nodeCacheCapable: true"
-            return _json(self._problem(verb, "overload", text), keep_alive=False)
+            return self._json(self._problem(verb, "overload", text), close=True)
         try:
             return await self._read_and_answer(request, verb)
         finally:
-            slot.release()
+            self._large.release()
 
-    async def _read_and_answer(self, request: web.BaseRequest, verb: str | None) -> web.StreamResponse:
+    async def _read_and_answer(self, request: Request, verb: str | None) -> Response:
         try:
-            body = await self._bodies.read(request)
+            body = await request.read(timeout_seconds=self._limits.body_seconds)
         except BodyError as error:
-            said = self._problem(verb, "invalid", str(error))
-            return _json(said, keep_alive=error.drained)
+            return self._json(self._problem(verb, "invalid", str(error)))
         if verb is None:
             said = self._problem(verb, "unknown-verb", self._unknown(request.path))
-            return _json(said)
+            return self._json(said)
         # Those that are still sending do not count: they cost no thread, and a slow one is no overload.
         if self._working >= self._limits.max_in_flight:
             text = f"{self._working} requests in flight: raise extender.limits.maxInFlight"
-            return _json(self._problem(verb, "overload", text, body=body))
-        self._metrics.size.labels(verb).observe(len(body))
+            return self._json(self._problem(verb, "overload", text, body=body))
+        self._metrics.size_of(verb).observe(len(body))
         start = time.perf_counter()
         self._working += 1
         # To the end of this request, whatever is loaded meanwhile.
@@ -152,11 +152,11 @@ class ExtenderApp:
         finally:
             self._working -= 1
         seconds = time.perf_counter() - start
-        self._metrics.duration.labels(verb).observe(seconds)
-        self._metrics.requests.labels(verb, said.result).inc()
+        self._metrics.duration_of(verb).observe(seconds)
+        self._metrics.request_of(verb, said.result).inc()
         if trace is not None and self.tracing is not None:
             self.tracing.tell(trace, seconds=seconds, result=said.result, error=said.error)
-        return _json(said, generation=generation.number)
+        return self._json(said, generation=generation.number)
 
     async def _say(self, generation: Generation, verb: str, body: bytes) -> Answer:
         try:
@@ -191,10 +191,14 @@ class ExtenderApp:
                 return self._problem(verb, "error", problem, body=body, count=False)
             readings = await generation.readings(verb, body, self._workers)
             noted = Noted[Answer](partial(work, body, cluster, readings=readings))
-            said = await self._workers.run(noted, optional=generation.shadows)
+            patience = 0.0 if len(body) > LARGE_BYTES else _PATIENCE_SECONDS
+            said = await self._workers.run(noted, optional=generation.shadows, patience_seconds=patience)
             note_hooks(noted.attempt)
             if last or cluster is None or not await self._behind(said, cluster):
                 break
+        if said.cut_for:
+            # Once for all the looks at it: what kube-scheduler was told is what counts.
+            generation.verbs.turns.told(said.cut_for)
         if said.refused is not None and self.nudge is not None:
             self.nudge.refused(said.refused.pod, said.refused.helped_by)
         if self.recorder is not None:
@@ -217,7 +221,7 @@ class ExtenderApp:
         if self.recorder is not None and verb is not None:
             self.recorder.unjudged(verb, text)
         if count:
-            self._metrics.requests.labels(verb or "unknown", result).inc()
+            self._metrics.request_of(verb or "unknown", result).inc()
         verbs = self.generation.verbs
         if verb is not None and body is not None and verbs.observe:
             # Whoever only looks on must not fail a pod, not even by failing.
@@ -235,25 +239,24 @@ class ExtenderApp:
         hint = suggest(path.rpartition("/")[2], VERBS)
         return f"no verb at {path!r}; verbs are under {self._prefix}{hint}"
 
-    def _not_a_post(self, request: web.BaseRequest, verb: str | None) -> web.Response:
+    def _not_a_post(self, request: Request, verb: str | None) -> Response:
         if verb is None:
-            return plain(404, self._unknown(request.path))
-        return plain(405, f"{verb} wants POST, got {request.method}", headers={"Allow": "POST"})
+            return _plain(404, self._unknown(request.path))
+        return _plain(405, f"{verb} wants POST, got {request.method}", headers={"Allow": "POST"})
 
-    def _not_admitted(self, request: web.BaseRequest) -> str:
-        if self.tls is None or request.transport is None:
-            return ""
-        return self.tls.admits(request.transport.get_extra_info("peercert"))
+    def _not_admitted(self, request: Request) -> str:
+        return "" if self.tls is None else self.tls.admits(request.certificate())
+
+    def _json(self, said: Answer, *, generation: int = 0, close: bool = False) -> Response:
+        headers = {"Bayplan-Generation": str(generation)} if generation else {}
+        if said.error:
+            headers["Bayplan-Error"] = _header(said.error)
+        return Response(said.body, headers=headers, close=close or self.leaving)
 
 
-def _json(said: Answer, *, generation: int = 0, keep_alive: bool = True) -> web.Response:
-    headers = {"Bayplan-Generation": str(generation)} if generation else {}
-    if said.error:
-        headers["Bayplan-Error"] = _header(said.error)
-    response = web.Response(body=said.body, content_type="application/json", headers=headers)
-    if not keep_alive:
-        response.force_close()
-    return response
+def _plain(status: int, text: str, *, headers: dict[str, str] | None = None) -> Response:
+    """An answer to somebody who is not kube-scheduler."""
+    return Response(msgspec.json.encode({"Error": text}), status, headers or {})
 
 
 def _header(text: str) -> str:

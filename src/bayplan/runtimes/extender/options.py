@@ -49,6 +49,8 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         path=extender.path,
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
+        keep=extender.answer.most,
+        failed_nodes_always=extender.answer.failed_nodes == "always",
         snapshot=snapshot,
         snapshot_file=config.cluster.snapshot if snapshot else "",
         connection=connection,
@@ -72,13 +74,16 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
 
 def changed(options: Options, loaded: Loaded) -> Options:
     """The options with what may change while the server runs."""
+    extender = loaded.config.extender
     return replace(
         options,
         policies=loaded.policies,
         sources=loaded.sources,
         edition=loaded.edition,
-        observe=loaded.config.extender.observe,
-        failed_nodes_heeded=failed_nodes_heeded(loaded.config.extender),
+        observe=extender.observe,
+        failed_nodes_heeded=failed_nodes_heeded(extender),
+        keep=extender.answer.most,
+        failed_nodes_always=extender.answer.failed_nodes == "always",
     )
 
 

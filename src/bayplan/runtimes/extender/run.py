@@ -18,7 +18,7 @@ from bayplan.runtimes.extender.app import VERBS
 from bayplan.runtimes.extender.options import changed, options_from
 from bayplan.runtimes.extender.serve import Options, Server
 from bayplan.runtimes.fast_loop import run_in_fast_loop
-from bayplan.runtimes.listener import is_loopback
+from bayplan.runtimes.listener import is_loopback, written
 from bayplan.runtimes.reload import Reloader
 from bayplan.runtimes.shadow import shadow_options
 
@@ -75,7 +75,11 @@ def _told(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) 
         return options
     told = describe(files, flags, loaded)
     told = msgspec.structs.replace(
-        told, observe=options.observe, failed_nodes_heeded=options.failed_nodes_heeded
+        told,
+        observe=options.observe,
+        failed_nodes_heeded=options.failed_nodes_heeded,
+        keep=options.keep,
+        failed_nodes_always=options.failed_nodes_always,
     )
     return replace(options, told=told)
 
@@ -83,15 +87,14 @@ def _told(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) 
 def _announce(server: Server) -> None:
     options = server.options
     scheme = "https" if options.tls else "http"
-    host, port = server.listener.address
     prefix = options.path.strip("/")
     can_bind = server.app.binder is not None
     verbs = ", ".join(verb for verb in VERBS if can_bind or verb != "bind")
-    log.info("serving %s at %s://%s:%d/%s", verbs, scheme, host, port, prefix)
+    log.info("serving %s at %s://%s/%s", verbs, scheme, written(server.listener.address), prefix)
     if server.ops_listener is not None:
-        log.info("health and metrics at http://%s:%d/", *server.ops_listener.address)
+        log.info("health and metrics at http://%s/", written(server.ops_listener.address))
     if server.page_listener is not None:
-        log.info("decisions at http://%s:%d/", *server.page_listener.address)
+        log.info("decisions at http://%s/", written(server.page_listener.address))
     log.info("policies: %s", ", ".join(policy.name for policy in options.policies))
     view = server.view.current
     if view is not None:
@@ -142,7 +145,7 @@ def _cautions(options: Options) -> list[str]:
     ]
     if options.tls is None and not is_loopback(options.listen[0]):
         found.append(
-            f"listening on {options.listen[0]} without TLS: anybody who reaches it can call it;"
+            f"listening on {written(options.listen)} without TLS: anybody who reaches it can call it;"
             " see --tls-cert, --tls-key and --tls-client-ca"
         )
     return found

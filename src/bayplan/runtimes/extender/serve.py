@@ -18,6 +18,7 @@ from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import ApiClient
 from bayplan.engine.commit import Commitment, commits
 from bayplan.engine.journal import MAX_BYTES, Journal
+from bayplan.engine.keep import Turns
 from bayplan.kube.pod import Pod
 from bayplan.ops.logs import set_generation
 from bayplan.ops.metrics import Metrics
@@ -29,8 +30,10 @@ from bayplan.recording.lines import Configuration
 from bayplan.recording.notes import Basis
 from bayplan.recording.recorder import Noted, Recorder, RecordOptions
 from bayplan.runtimes.bound import TellBound
+from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.extender.app import VERBS, ExtenderApp
 from bayplan.runtimes.extender.binding import Binding
+from bayplan.runtimes.extender.connection import VerbServer
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.verbs import Binder, Verbs
 from bayplan.runtimes.extender.vitals import Vitals
@@ -43,6 +46,7 @@ from bayplan.runtimes.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Requested
+from bayplan.state.garbage import keep_what_is_here
 from bayplan.state.live import LiveCluster
 from bayplan.state.nudge import NudgeOptions
 from bayplan.state.sources.book import Declared, Sources, Watchers
@@ -71,6 +75,10 @@ class Options:
     path: str = "/"
     observe: bool = False
     failed_nodes_heeded: bool = False
+    keep: int | None = None
+    """With how many of the nodes that passed a filter answers; ``None`` for all."""
+    failed_nodes_always: bool = True
+    """False where refused nodes are told only when no node passed."""
     snapshot: Snapshot | None = None
     snapshot_file: str = ""
     """Where the snapshot is from, for people."""
@@ -115,6 +123,7 @@ class Server:
         self.metrics = Metrics(version=options.version, verbs=VERBS)
         self.metrics.edition = options.edition
         self.journal = Journal(max_bytes=options.journal_bytes)
+        self.turns = Turns()
         self.workers = Workers(
             policy_seconds=limits.policy_seconds,
             request_seconds=limits.request_seconds,
@@ -162,7 +171,11 @@ class Server:
             tasks: list[asyncio.Task[None]] = []
             stack.push_async_callback(_cancel, tasks)
             # Bound before anybody can ask whether we are ready, and before the Lease: the address is ours.
-            self.listener = Listener(self.app.handle, options.listen, limits=options.limits, flag="--listen")
+            self.listener = Listener(
+                VerbServer(self.app.handle, options.limits),
+                options.listen,
+                flag="--listen",
+            )
             stack.callback(self.listener.stop_accepting)
             if options.tracing is not None:
                 tracing = self.app.tracing = open_tracing(options.tracing, version=options.version)
@@ -187,28 +200,10 @@ class Server:
                     limit_seconds=options.limits.interpreter_seconds, on_lag=self.metrics.loop_lag.observe
                 )
                 tasks.append(asyncio.create_task(watching))
-            if options.ops_listen is not None:
-                ops = OpsApp(
-                    self.vitals.health,
-                    self.metrics,
-                    refresh=self.vitals.refresh,
-                    verify=self._verify if self.live else None,
-                )
-                self.ops_listener = Listener(
-                    ops.handle, options.ops_listen, limits=options.limits, flag="--ops-listen"
-                )
-                stack.push_async_callback(self.ops_listener.close)
-                await self.ops_listener.listen(None)
-            if options.page_listen is not None:
-                page = PageApp(self.vitals.sight(), token_file=options.page_token_file)
-                self.page_listener = Listener(
-                    page.handle, options.page_listen, limits=options.limits, flag="--page-listen"
-                )
-                stack.push_async_callback(self.page_listener.close)
-                # First of all: whoever has the page open listens for ever.
-                stack.callback(page.close)
-                await self.page_listener.listen(None)
+            await self._listen_for_people(stack)
             stack.push_async_callback(self.listener.close)
+            if self.live is None:
+                keep_what_is_here()
             await self.listener.listen(context)
             self.vitals.certificates_loaded()
             if options.tls is not None:
@@ -218,6 +213,29 @@ class Server:
                 yield self
             finally:
                 await self._drain()
+
+    async def _listen_for_people(self, stack: contextlib.AsyncExitStack) -> None:
+        """Health, metrics and the page, while the stack lasts."""
+        options = self.options
+        if options.ops_listen is not None:
+            ops = OpsApp(
+                self.vitals.health,
+                self.metrics,
+                refresh=self.vitals.refresh,
+                verify=self._verify if self.live else None,
+            )
+            http = HttpServer(ops.handle, options.limits)
+            self.ops_listener = Listener(http, options.ops_listen, flag="--ops-listen")
+            stack.push_async_callback(self.ops_listener.close)
+            await self.ops_listener.listen(None)
+        if options.page_listen is not None:
+            page = PageApp(self.vitals.sight(), token_file=options.page_token_file)
+            http = HttpServer(page.handle, options.limits)
+            self.page_listener = Listener(http, options.page_listen, flag="--page-listen")
+            stack.push_async_callback(self.page_listener.close)
+            # First of all: whoever has the page open listens for ever.
+            stack.callback(page.close)
+            await self.page_listener.listen(None)
 
     def _record(self, options: RecordOptions, stack: contextlib.AsyncExitStack) -> None:
         """Take notes of every decision while the stack lasts."""
@@ -343,6 +361,9 @@ class Server:
             metrics=self.metrics,
             observe=options.observe,
             failed_nodes_heeded=options.failed_nodes_heeded,
+            keep=options.keep,
+            failed_nodes_always=options.failed_nodes_always,
+            turns=self.turns,
             journal=self.journal,
             generation=number,
         )

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
+import numpy as np
+
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.verdict import Reason
 from bayplan.engine.commit import Commitment, commit
@@ -18,6 +20,7 @@ from bayplan.engine.decision import NOT_IN_VIEW, Decision, Rows
 from bayplan.engine.entry import PodRef
 from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import Journal
+from bayplan.engine.keep import Turns, filter_and_keep
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
 from bayplan.engine.unsettled import settled
 from bayplan.kube.pod import Pod
@@ -27,6 +30,7 @@ from bayplan.ops.metrics import Metrics
 from bayplan.ops.tracing import note_pod
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
+from bayplan.runtimes.extender.assemble import Spelling
 from bayplan.runtimes.needs import sources_for
 from bayplan.snapshot.cluster import UNKNOWN_ROW, DuplicateNode, Snapshot
 from bayplan.snapshot.sources import NO_READINGS, Readings
@@ -55,6 +59,8 @@ class Answer:
     """The pod was refused on every node: worth a moment's wait for news."""
     judged: "Judged | None" = None
     """What was decided, of filter and prioritize; ``None`` where no policy was for the pod."""
+    cut_for: str = ""
+    """UID of the pod whose answer was cut down: when it comes again, it is the turn of other nodes."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +97,17 @@ class Verbs:
     metrics: Metrics
     observe: bool = False
     failed_nodes_heeded: bool = False
+    keep: int | None = None
+    """With how many of the nodes that passed a filter answers; ``None`` for all."""
+    failed_nodes_always: bool = True
+    """False where refused nodes are told only when no node passed."""
+    turns: Turns = field(default_factory=Turns)
     journal: Journal = field(default_factory=Journal)
     generation: int = 1
 
     def __post_init__(self) -> None:
         self._warnings = Sparingly()
+        self._spelling = Spelling()
 
     def filter(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
@@ -108,7 +120,7 @@ class Verbs:
         if not interested(policies, pod, shadows=True):
             return Answer(encode(answer.pass_all(_asked_as_sent(args))))
         asked, question = _question(args, pod, cluster, readings, attempt.now)
-        decision = filter_nodes(policies, question, attempt)
+        decision, cut = self._filtered(policies, question, attempt)
         self.metrics.ran(attempt)
         judged = Judged(question, decision, self._record("filter", decision))
         if self.observe:
@@ -116,9 +128,36 @@ class Verbs:
         if decision.error:
             error = encode(answer.filter_error(decision.error))
             return Answer(error, "error", decision.error, judged=judged)
-        result = answer.filter_result(asked, decision, failed_nodes_heeded=self.failed_nodes_heeded)
+        told = answer.filter_answer(
+            asked,
+            decision,
+            cut,
+            spelling=self._spelling,
+            failed_nodes_heeded=self.failed_nodes_heeded,
+            failed_nodes_always=self.failed_nodes_always,
+        )
+        if cut is not None:
+            self._record("keep", cut)
+            # As of prioritize: who failed to score has no opinion, and the pod goes on.
+            said = "error" if cut.error else "ok"
+            return Answer(
+                told,
+                said,
+                cut.error,
+                not_in_view=decision.not_in_view,
+                judged=judged,
+                cut_for=pod.uid,
+            )
         refused = None if decision.passed.any() else Refused(pod, _helped_by(decision))
-        return Answer(encode(result), not_in_view=decision.not_in_view, refused=refused, judged=judged)
+        return Answer(told, not_in_view=decision.not_in_view, refused=refused, judged=judged)
+
+    def _filtered(
+        self, policies: Sequence[Policy], question: Question, attempt: Attempt
+    ) -> tuple[Decision, Decision | None]:
+        """Which nodes pass; and where the answer is cut down, how good they are and which are told."""
+        if self.keep is None or self.observe:
+            return filter_nodes(policies, question, attempt), None
+        return filter_and_keep(policies, question, attempt, keep=self.keep, turns=self.turns)
 
     def prioritize(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
@@ -137,7 +176,7 @@ class Verbs:
         if self.observe:
             return Answer(encode(answer.no_priorities(asked)), judged=judged)
         # kube-scheduler has no place for an error here: whoever failed has no opinion.
-        body = encode(answer.priorities(asked, decision))
+        body = answer.priorities_answer(asked, decision, spelling=self._spelling)
         return Answer(body, "error" if decision.error else "ok", decision.error, judged=judged)
 
     def preempt(
@@ -180,6 +219,7 @@ class Verbs:
                     namespace=args.pod_namespace, name=args.pod_name, uid=args.pod_uid, node=args.node
                 )
                 error = ""
+                self.turns.forget(args.pod_uid)
             except Exception as refused:
                 error = str(refused) or type(refused).__name__
         who = PodRef(args.pod_namespace, args.pod_name, args.pod_uid, {}, {}, 0, "")
@@ -219,7 +259,10 @@ class Verbs:
 
     def _record(self, verb: str, decision: Decision) -> int:
         """Count it and write it down; its number."""
-        self.metrics.decided(verb, decision, observe=self.observe)
+        if decision.kept is None:
+            self.metrics.decided(verb, decision, observe=self.observe)
+        else:
+            self.metrics.cut(decision)
         entry = self.journal.write(verb, decision, generation=self.generation, observe=self.observe)
         for outcome in decision.failures:
             if outcome.failure:
@@ -274,6 +317,9 @@ def _told(decision: Decision, *, would: bool) -> str:
     """One line about what the policies say, or would have said."""
     if decision.error:
         return f"{'would fail' if would else 'failed'}: {decision.error}"
+    if decision.kept is not None:
+        first = ", ".join(decision.nodes.name(row) for row in decision.kept[:3].tolist())
+        return f"keeps {len(decision.kept)} of {len(decision.nodes)} nodes: {first}"
     if decision.total is not None and len(decision.nodes):
         best = decision.total.argsort()[::-1][:3].tolist()
         top = ", ".join(f"{decision.nodes.names[row]} ({decision.total[row]:.0f} of 100)" for row in best)
@@ -314,7 +360,7 @@ def _question(
         names = [node.name for node in objects]
         asked = Asked(names, args.nodes, wants_names=args.node_names is not None)
         return asked, Question(pod, cluster.nodes.take(cluster.find(names), names), cluster, now)
-    names = _unique(args.node_names or [])
+    names = args.node_names or []
     asked = Asked(names, None, wants_names=True)
     if view is None:
         if names:
@@ -322,10 +368,14 @@ def _question(
         view = Snapshot.build([], None)
     view = view.with_readings(readings)
     rows = view.find(names)
-    if (rows == UNKNOWN_ROW).any():
+    if rows.size and rows.min() == UNKNOWN_ROW:
+        _unique(names)
         missing = tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row == UNKNOWN_ROW)
         known = [name for name, row in zip(names, rows.tolist(), strict=True) if row != UNKNOWN_ROW]
         return asked, Question(pod, view.nodes.take(rows[rows != UNKNOWN_ROW], known), view, now, missing)
+    # Rows are numbers: whether one is there twice is seen without a look at the names.
+    if np.bincount(rows, minlength=1).max() > 1:
+        _unique(names)
     return asked, Question(pod, view.nodes.take(rows, names), view, now)
 
 

@@ -20,7 +20,7 @@ from bayplan.kube.pod import Pod
 from bayplan.ops.logs import Sparingly
 from bayplan.runtimes.scheduler.by_news import TIME
 from bayplan.runtimes.scheduler.inbox import Inbox
-from bayplan.runtimes.scheduler.waiting import Waiting
+from bayplan.runtimes.scheduler.waiting import ANYTHING, Waiting
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 
@@ -77,7 +77,8 @@ class Asking:
     def use(self, profiles: Mapping[str, tuple[Policy, ...]]) -> None:
         """Ask these policies from now on, and once more about everybody who is kept out."""
         self._entrances = {name: Entrance(policies) for name, policies in profiles.items()}
-        self._queue.tell(frozenset({"*"}))
+        # By the inbox: it wakes whoever judges those that are let in by that.
+        self._inbox.told(ANYTHING)
 
     def concerns(self, pod: Pod) -> bool:
         """Whether there is anybody to ask about this pod."""

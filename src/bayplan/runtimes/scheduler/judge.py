@@ -149,7 +149,7 @@ class Judge:
         found = Judgement(choice)
         if found.error:
             return found
-        return self._hand_out(replace(found, node=choice.any_of_best(self._rng)), cluster, attempt)
+        return self._hand_out(Judgement(choice, choice.any_of_best(self._rng)), cluster, attempt)
 
     def _tell(self, choice: Choice) -> None:
         self._record("filter", choice.filtered)

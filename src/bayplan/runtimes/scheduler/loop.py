@@ -34,8 +34,9 @@ from bayplan.state.live import LiveCluster
 log = logging.getLogger(__name__)
 
 _STAND_BY_SECONDS = 0.1
-# How many pods are judged in one go, and for how long at most: a more important one may come meanwhile.
-_FEW, _MANY, _SEVERAL_SECONDS = 4, 128, 0.01
+# How many pods are judged in one go, and for how long at most: a more important one may come meanwhile. Each
+# go costs something beside its pods: a snapshot, a draft, and the way to a thread and back.
+_FEW, _MANY, _SEVERAL_SECONDS = 4, 128, 0.03
 # So long nothing else is done meanwhile: two threads that both have work hand the interpreter to each other
 # at every system call, and wait for it milliseconds each time.
 _SEVERAL_PATIENCE_SECONDS = 0.05

@@ -100,8 +100,15 @@ class Reporter:
     def scheduled(self, pod: Pod, node: str) -> None:
         """The pod has its node."""
         self._status_told.pop(pod.uid, None)
-        event = self._event(pod, "Scheduled", f"Successfully assigned {pod.key} to {node}", action="Binding")
-        self._put("event", pod.key, lambda: record_event(self._client, event), rank=_CAN_WAIT)
+        key, at_ns = pod.key, time.time_ns()
+
+        def write() -> Awaitable[None]:
+            # Made when it is written: thousands may wait while pods are bound.
+            message = f"Successfully assigned {key} to {node}"
+            event = self._event(pod, "Scheduled", message, action="Binding", at_ns=at_ns)
+            return record_event(self._client, event)
+
+        self._put("event", key, write, rank=_CAN_WAIT)
 
     def unscheduled(self, pod: Pod, why: Why, message: str, *, nominated_node: str = "") -> None:
         """The pod has no node, for now. The same said again is counted."""
@@ -137,6 +144,7 @@ class Reporter:
         action: str,
         kind: Literal["Normal", "Warning"] = "Normal",
         component: str = "",
+        at_ns: int | None = None,
     ) -> dict[str, Any]:
         reporter = component or pod.scheduler_name
         return make_event(
@@ -148,6 +156,7 @@ class Reporter:
             component=reporter,
             instance=f"{reporter}-{self._instance}",
             kind=kind,
+            at_ns=at_ns,
         )
 
     def _put_series(self, series: Series) -> None:

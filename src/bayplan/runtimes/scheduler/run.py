@@ -16,6 +16,7 @@ from bayplan.config.rehearse import rehearse
 from bayplan.config.unchangeable import scheduler_needs_restart
 from bayplan.recording.describe import describe, describe_profiles
 from bayplan.runtimes.candidates import CandidateReloader
+from bayplan.runtimes.listener import written
 from bayplan.runtimes.reload import Reloader, load_changed
 from bayplan.runtimes.scheduler.candidate import (
     SCHEDULER_COUNTED,
@@ -104,9 +105,9 @@ def _announce(server: Server) -> None:
     for name, policies in options.profiles.items():
         names = ", ".join(policy.name for policy in policies)
         log.info("scheduler %s: policies: %s", name, names)
-    log.info("health and metrics at http://%s:%d/", *server.ops_listener.address)
+    log.info("health and metrics at http://%s/", written(server.ops_listener.address))
     if server.page_listener is not None:
-        log.info("decisions at http://%s:%d/", *server.page_listener.address)
+        log.info("decisions at http://%s/", written(server.page_listener.address))
     log.info("cluster: %s", options.connection.server)
     if options.lease is not None:
         log.info("leader election: lease %s/%s", options.lease.namespace, options.lease.name)

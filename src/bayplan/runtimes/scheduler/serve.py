@@ -25,6 +25,7 @@ from bayplan.ops.watchdog import watch_interpreter
 from bayplan.recording.journal_file import JournalFile
 from bayplan.recording.recorder import Recorder
 from bayplan.runtimes.bound import TellBound
+from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener
 from bayplan.runtimes.needs import latches, managed
@@ -128,7 +129,9 @@ class Server:
         async with contextlib.AsyncExitStack() as stack:
             # First of all: the address is also who we are.
             ops = OpsApp(self.vitals.health, self.metrics, refresh=self.vitals.refresh)
-            self.ops_listener = Listener(ops.handle, options.ops_listen, limits=Limits(), flag="--ops-listen")
+            self.ops_listener = Listener(
+                HttpServer(ops.handle, Limits()), options.ops_listen, flag="--ops-listen"
+            )
             stack.push_async_callback(self.ops_listener.close)
             stack.callback(self.workers.stop)
             if options.journal_file is not None:
@@ -152,7 +155,9 @@ class Server:
             if options.page_listen is not None:
                 page = PageApp(self.vitals.sight(), token_file=options.page_token_file)
                 self.page_listener = Listener(
-                    page.handle, options.page_listen, limits=Limits(), flag="--page-listen"
+                    HttpServer(page.handle, Limits()),
+                    options.page_listen,
+                    flag="--page-listen",
                 )
                 stack.push_async_callback(self.page_listener.close)
                 stack.callback(page.close)

@@ -56,8 +56,10 @@ class Volumes:
 
     def keep(self, pod: Pod, node: str) -> Kept | None:
         """Keep volumes on the node for the pod's claims; ``None`` where none of them waits for it."""
+        if not self._waits(pod):
+            return None
         seconds = self._seconds(pod.scheduler_name)
-        if seconds is None or not self._waits(pod):
+        if seconds is None:
             return None
         picks = self._pick(pod, node)
         if picks.problem:

@@ -58,12 +58,12 @@ class Case:
         return self.said.verb if isinstance(self.said, Asked) else "commit"
 
     def attempt(self) -> Attempt:
-        """The attempt as it was: at that time, and without those who overran then."""
+        """The attempt as it was: at that time, that often, and without those who overran then."""
         failures = {
             policy: Failure(msgspec.convert(given.kind, _KIND), given.text, given.summary)
             for policy, given in self.said.given_up.items()
         }
-        return Attempt(given_up=failures, now=self.said.now)
+        return Attempt(given_up=failures, now=self.said.now, turn=self.said.turn)
 
 
 _KIND = Failure.__annotations__["kind"]

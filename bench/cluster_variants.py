@@ -1,0 +1,134 @@
+"""Whom kube-scheduler asks in the cluster benchmark, and how each of them is started.
+
+All extenders get names only, and are asked to filter and to prioritize. Bayplan runs as in production: it
+follows the API server, and has its journal, its metrics and its page on, with somebody listening to the page.
+The Go extender has none of that, and knows its nodes from a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from bench.wire_servers import PEERS, find_go
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.ports import free_port
+from tests.controlplane.processes import Child
+from tests.e2e.extender import Extender
+
+NONE, GO = "none", "go"
+_READY_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Aim:
+    """How many times as many pods a second as another variant has."""
+
+    of: str
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One line of the table."""
+
+    key: str
+    name: str
+    policies: str = ""
+    """The file of Bayplan's policies, in ``bench/peers/bayplan``; nothing where it is not Bayplan."""
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    """``extender.answer`` of its configuration."""
+    aim: Aim | None = None
+
+
+VARIANTS = (
+    Variant(NONE, "no extender"),
+    Variant(GO, "Go extender"),
+    Variant("one", "Bayplan, one policy", "policy.py", aim=Aim(GO, 1.3)),
+    Variant("ten", "Bayplan, ten policies", "ten.py", aim=Aim(GO, 1.3)),
+    Variant("reasons", "Bayplan, failedNodes: whenNonePass", "policy.py", {"failedNodes": "whenNonePass"}),
+    Variant("keep", "Bayplan, keep: 1", "policy.py", {"keep": 1}, aim=Aim(NONE, 1.0)),
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An extender that runs: what kube-scheduler is told of it, and its process."""
+
+    entry: Mapping[str, Any]
+    child: Child
+
+
+@contextlib.contextmanager
+def asked(variant: Variant, plane: ControlPlane, *, folder: Path, nodes: Path) -> Iterator[Asked | None]:
+    """Start whom kube-scheduler shall ask, if anybody; gone when the block ends."""
+    if variant.policies:
+        with _bayplan(variant, plane, folder) as running:
+            yield running
+    elif variant.key == GO:
+        with _go(folder, nodes) as running:
+            yield running
+    else:
+        yield None
+
+
+@contextlib.contextmanager
+def _bayplan(variant: Variant, plane: ControlPlane, folder: Path) -> Iterator[Asked]:
+    config = {"extender": {"answer": dict(variant.answer)}} if variant.answer else {}
+    extender = Extender(
+        plane.api,
+        folder,
+        PEERS / "bayplan" / variant.policies,
+        name=variant.key,
+        kubeconfig=plane.kubeconfig,
+        config=config,
+    )
+    with extender, socket.create_connection(("127.0.0.1", extender.page_port)) as page:
+        _listen_to(page)
+        yield Asked(extender.entry(preempt=False), extender.child)
+
+
+@contextlib.contextmanager
+def _go(folder: Path, nodes: Path) -> Iterator[Asked]:
+    port = free_port()
+    argv: list[str | Path] = [find_go(), f"-listen=127.0.0.1:{port}", f"-nodes={nodes}"]
+    child = Child("Go extender", argv, log=folder / "go-extender.log")
+    try:
+        child.wait_until(lambda: _is_healthy(port), _READY_SECONDS)
+        entry = {
+            "urlPrefix": f"http://127.0.0.1:{port}",
+            "filterVerb": "filter",
+            "prioritizeVerb": "prioritize",
+            "weight": 1,
+            "nodeCacheCapable": True,
+        }
+        yield Asked(entry, child)
+    finally:
+        child.stop()
+
+
+def _listen_to(page: socket.socket) -> None:
+    """Be the person who has the page open; until somebody hangs up."""
+    page.sendall(b"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % page.getpeername()[1])
+    assert page.recv(65536).startswith(b"HTTP/1.1 200 "), "the page tells no news"
+
+    def listen() -> None:
+        with contextlib.suppress(OSError):
+            while page.recv(65536):
+                pass
+
+    Thread(target=listen, daemon=True).start()
+
+
+def _is_healthy(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    return False

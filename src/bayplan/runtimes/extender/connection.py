@@ -1,0 +1,436 @@
+"""Connections of kube-scheduler: HTTP/1.1 with deadlines, and a body that is read into one buffer.
+
+httptools reads heads and chunks. The rest of a body whose length is known goes from the socket straight to
+where it stays. A request that has come as a whole costs no timer and no wait.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, cast
+
+import httptools
+
+from bayplan.ops.logs import Sparingly
+from bayplan.runtimes.extender.exchange import Request, Response
+from bayplan.runtimes.limits import Limits
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+_NOT_HTTP = Response(b'{"Error":"these bytes are not a valid HTTP/1.1 request"}', 400, close=True)
+_BROKEN = Response(b'{"Error":"internal error"}', 500, close=True)
+_NO_PARSER = httptools.HttpRequestParser(object())
+_HEAD_BYTES = 64 * 1024
+_LONG_HEAD = f"the head is longer than {_HEAD_BYTES} bytes"
+_READ_BYTES = 256 * 1024
+# A large answer is not copied to stand behind its head.
+_JOINED_BYTES = 64 * 1024
+# Who sends many requests before it reads an answer waits from here on.
+_QUEUED = 16
+# What is left of a body that was refused is read for so long, so that its sender sees why.
+_LINGER_SECONDS = 5.0
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One connection; requests are answered one by one, in their order."""
+
+    def __init__(self, server: "VerbServer") -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self._parser = httptools.HttpRequestParser(self)
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._head_bytes = 0
+        self._unparsed = 0
+        self._in_head = False
+        self._arriving: Request | None = None
+        self._room: memoryview | None = None
+        self._queue: deque[Request] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._due: asyncio.TimerHandle | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._idle_since = self._loop.time()
+        self._said_all = False
+        self._choked = False
+        self._garbage = False
+        self._ended = False
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Let it in, where there is room."""
+        self._transport = cast("asyncio.Transport", transport)
+        # Here and not where the protocol is made: a burst makes many before the first is connected.
+        if self._server.full():
+            transport.close()
+            return
+        # Whatever the caller does not take at once counts as not taken.
+        self._transport.set_write_buffer_limits(high=0)
+        self._server.entered(self)
+        self._watch_idle()
+
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+        return self._server.scratch if self._room is None else self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes came."""
+        if self._ended:
+            return
+        request = self._arriving
+        if self._room is not None and request is not None:
+            self._room = self._room[nbytes:]
+            self._count(request, nbytes)
+        elif request is not None and request.length is not None:
+            # Over the limit: thrown away.
+            self._drain(request, nbytes)
+        else:
+            self._feed(self._server.scratch[:nbytes])
+
+    def eof_received(self) -> bool:
+        """True keeps our half open, for a caller that has sent whole requests and waits for answers."""
+        self._said_all = True
+        if self._arriving is not None:
+            self._arriving.broke_off("the caller closed the connection")
+        # TLS has no half: asyncio closes both, whatever is said here.
+        plain = self._transport.get_extra_info("sslcontext") is None
+        whole = self._arriving is None and (self._task is not None or bool(self._queue))
+        return plain and whole and not self._ended
+
+    def connection_lost(self, _exc: BaseException | None) -> None:
+        """Let it go; whoever is at work on an answer finishes it for nobody."""
+        self._ended = True
+        self._wind(None)
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._arriving is not None:
+            self._arriving.broke_off("the connection was lost")
+        self._queue.clear()
+        # The parser knows us and we know it, and both would wait for the garbage collector, with a body that
+        # may be large.
+        self._arriving = self._room = None
+        self._parser = _NO_PARSER
+        self._server.left(self)
+
+    def pause_writing(self) -> None:
+        """The caller does not take its answer; it is cut off when that lasts."""
+        self._choked = True
+        self._wind(self._server.limits.body_seconds, abort=True)
+
+    def resume_writing(self) -> None:
+        """It took everything."""
+        self._choked = False
+        self._wind(self._server.limits.header_seconds if self._in_head else None)
+        self._begin_next()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        self._in_head = True
+        self._url, self._headers, self._head_bytes, self._unparsed = b"", {}, 0, 0
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the target."""
+        self._url += url
+        self._measure(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header."""
+        self._measure(len(name) + len(value))
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """The request can be answered from here on."""
+        self._in_head = False
+        parser = self._parser
+        request = Request(
+            self,
+            method=parser.get_method().decode("latin-1"),
+            path=self._url.partition(b"?")[0].decode("latin-1"),
+            headers=self._headers,
+            limit=self._server.limits.max_body_bytes,
+            keep_alive=parser.should_keep_alive() and parser.get_http_version() == "1.1",
+        )
+        self._arriving = request
+        self._queue.append(request)
+
+    def on_body(self, data: bytes) -> None:
+        """A part of the body that came with the head, or in chunks."""
+        if self._arriving is not None:
+            self._arriving.take(data)
+
+    def on_message_complete(self) -> None:
+        """The request is whole, as far as the parser reads it."""
+        request = self._arriving
+        if request is not None and request.length is None:
+            request.ended()
+        if request is not None and request.complete:
+            self._arriving = None
+
+    # What a request asks of its connection.
+
+    def go_on(self, request: Request) -> None:
+        """Read its body, which was held back until now."""
+        if request is self._arriving:
+            if "100-continue" in request.headers.get("expect", "").lower():
+                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._room = request.room()
+            self._transport.resume_reading()
+
+    def certificate(self) -> dict[str, object] | None:
+        """What the caller proved to be, over TLS."""
+        found = self._transport.get_extra_info("peercert")
+        return cast("dict[str, object] | None", found)
+
+    def close_idle(self) -> None:
+        """Close it now, or as soon as the answer under way is out."""
+        if self._task is None and not self._queue:
+            self._transport.close()
+
+    def close(self) -> None:
+        """Close it once everything is out."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close it without another word."""
+        self._transport.abort()
+
+    @property
+    def task(self) -> "asyncio.Task[None] | None":
+        """Who works on an answer."""
+        return self._task
+
+    def _measure(self, count: int) -> None:
+        self._head_bytes += count
+        if self._head_bytes > _HEAD_BYTES:
+            raise ValueError(_LONG_HEAD)
+
+    def _feed(self, data: memoryview) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            # Another protocol is offered with the request, and the parser leaves its body to that. It is
+            # answered as any other, and nothing after it is read.
+            (self._arriving or self._queue[-1]).keep_alive = False
+            if self._arriving is not None:
+                self._arriving.take(bytes(data[offer.args[0] :])[: self._arriving.length])
+                self.on_message_complete()
+        except httptools.HttpParserError as error:
+            self._not_http(error)
+            return
+        if not self._head_in_bounds(len(data)):
+            return
+        if self._arriving is not None:
+            self._hold_back(self._arriving)
+        elif len(self._queue) > _QUEUED:
+            self._transport.pause_reading()
+        if self._task is None:
+            self._begin_next()
+
+    def _head_in_bounds(self, count: int) -> bool:
+        """Whether what came of a head is neither too long nor too slow."""
+        if not self._in_head:
+            if self._due is not None and not self._choked:
+                self._wind(None)
+            return True
+        # The parser keeps what is not whole yet: it may be one header without end.
+        self._unparsed += count
+        if self._unparsed > _HEAD_BYTES + _READ_BYTES:
+            self._not_http(_LONG_HEAD)
+            return False
+        # From the first byte of the head to the last: more bytes in between do not wind it again.
+        if self._due is None:
+            self._wind(self._server.limits.header_seconds)
+        return True
+
+    def _hold_back(self, request: Request) -> None:
+        """The head is there and the body is not: a small one is read on, a large one when it is wanted."""
+        if request.length is not None:
+            # The rest of the body goes past the parser, so the next request needs another one.
+            self._parser = httptools.HttpRequestParser(self)
+        if request.wanted or not (request.large or "expect" in request.headers):
+            self._room = request.room()
+        elif not request.wanted:
+            self._transport.pause_reading()
+
+    def _count(self, request: Request, nbytes: int) -> None:
+        request.filled(nbytes)
+        if request.complete:
+            self._room = self._arriving = None
+
+    def _drain(self, request: Request, nbytes: int) -> None:
+        request.filled(nbytes)
+        if request.complete:
+            self._arriving = None
+
+    def _begin_next(self) -> None:
+        if self._queue and self._task is None and not self._choked and not self._ended:
+            request = self._queue.popleft()
+            if not (self._queue or self._arriving or self._garbage) and request.keep_alive:
+                self._transport.resume_reading()
+            self._task = self._loop.create_task(self._answer(request))
+        elif self._garbage and self._task is None and not self._ended:
+            # In its turn: requests before it were fine.
+            self._send(_NOT_HTTP, keep=False)
+            self._hang_up(linger=True)
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            response = await self._server.handler(request)
+        except Exception:
+            log.exception("a request was not answered: this is a bug in Bayplan")
+            response = _BROKEN
+        finally:
+            self._task = None
+        if self._ended:
+            return
+        last = response.close or self._server.closing or (self._said_all and not self._queue)
+        keep = request.complete and request.keep_alive and not last
+        self._send(response, keep=keep, head_only=request.method == "HEAD")
+        self._idle_since = self._loop.time()
+        if keep:
+            self._begin_next()
+        else:
+            self._hang_up(linger=not request.complete)
+
+    def _send(self, response: Response, *, keep: bool, head_only: bool = False) -> None:
+        body = response.body
+        more = "".join(f"{name}: {value}\r\n" for name, value in response.headers.items())
+        if not keep:
+            more += "Connection: close\r\n"
+        head = (
+            f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            f"{self._server.date()}{more}\r\n"
+        ).encode("latin-1")
+        if head_only:
+            self._transport.write(head)
+        elif len(body) <= _JOINED_BYTES:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            self._transport.write(body)
+
+    def _hang_up(self, *, linger: bool) -> None:
+        """No more is heard; a caller that is still sending may see its answer first."""
+        self._ended = True
+        self._queue.clear()
+        transport = self._transport
+        if not linger or self._said_all:
+            transport.close()
+            return
+        self._room = None
+        if transport.can_write_eof():
+            transport.write_eof()
+        transport.resume_reading()
+        self._wind(min(_LINGER_SECONDS, self._server.limits.body_seconds), abort=True)
+
+    def _not_http(self, error: object) -> None:
+        """Bytes that are no HTTP are said once in a while: a port scanner sends nothing else."""
+        who = (self._transport.get_extra_info("peername") or ("somebody",))[0]
+        reason = " ".join(str(error).split())[:200]
+        self._server.warnings.warn(log, "not HTTP", f"{who} sent no HTTP: {reason}")
+        self._transport.pause_reading()
+        self._in_head = False
+        self._wind(None)
+        if self._arriving is not None:
+            # Its head was fine: it is answered for what came of its body, and nothing after it is read.
+            self._arriving.keep_alive = False
+            self._arriving.broke_off(reason)
+            self._arriving = None
+        else:
+            self._garbage = True
+        self._begin_next()
+
+    def _wind(self, seconds: float | None, *, abort: bool = False) -> None:
+        """One clock at a time: for the head, for the answer, or for what is thrown away."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if seconds is not None:
+            end = self._transport.abort if abort else self._transport.close
+            self._due = self._loop.call_later(seconds, end)
+
+    def _watch_idle(self) -> None:
+        """Close it when it was idle for long enough; looks again when it was not."""
+        busy = self._task is not None or self._arriving is not None or self._in_head
+        left = self._idle_since + self._server.limits.keep_alive_seconds - self._loop.time()
+        if busy:
+            left = self._server.limits.keep_alive_seconds
+        if left <= 0:
+            self._transport.close()
+        else:
+            self._idle = self._loop.call_later(max(left, 0.01), self._watch_idle)
+
+
+class VerbServer:
+    """Makes connections for a listening socket."""
+
+    def __init__(self, handler: Handler, limits: Limits) -> None:
+        self.handler = handler
+        self.limits = limits
+        self.connections: set[Connection] = set()
+        self.warnings = Sparingly()
+        self.closing = False
+        self._empty = asyncio.Event()
+        self._empty.set()
+        # One for all: bytes are taken out of it before anybody else can be read.
+        self.scratch = memoryview(bytearray(_READ_BYTES))
+        self._date = ""
+        self._dated = 0
+
+    def __call__(self) -> Any:
+        return Connection(self)
+
+    def entered(self, connection: Connection) -> None:
+        """It is one of ours now."""
+        self.connections.add(connection)
+        self._empty.clear()
+
+    def left(self, connection: Connection) -> None:
+        """It is gone."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self._empty.set()
+
+    def full(self) -> bool:
+        """Whether one more connection is one too many; says so in the log."""
+        if len(self.connections) < self.limits.max_connections:
+            return False
+        text = f"{self.limits.max_connections} connections are open, more are refused"
+        self.warnings.warn(log, "full", f"{text}: raise extender.limits.maxConnections")
+        return True
+
+    def date(self) -> str:
+        """The header, which is the same for a second."""
+        now = int(time.time())
+        if now != self._dated:
+            self._date, self._dated = f"Date: {formatdate(now, usegmt=True)}\r\n", now
+        return self._date
+
+    def pre_shutdown(self) -> None:
+        """Close idle connections, and the others with their next answer."""
+        self.closing = True
+        for connection in list(self.connections):
+            connection.close_idle()
+
+    async def shutdown(self, timeout: float) -> None:  # noqa: ASYNC109
+        """Wait for answers under way for so long, then close everything."""
+        if tasks := [each.task for each in self.connections if each.task is not None]:
+            await asyncio.wait(tasks, timeout=timeout)
+        for connection in list(self.connections):
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._empty.wait()
+        for connection in list(self.connections):
+            connection.abort()

@@ -1,0 +1,159 @@
+"""The two ends of one exchange over HTTP: what a caller sent, and what it is told."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+# From here on a request is large: few are read at a time, and none before its turn.
+LARGE_BYTES = 1024 * 1024
+# What is over the limit is read and thrown away up to here: a caller that cannot finish sending its
+# request never reads the answer that says why.
+_DRAIN_FACTOR = 4
+
+
+class BodyError(Exception):
+    """The body was not read; the text says why. The connection is usable where all of it came."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer, JSON whatever the status."""
+
+    body: bytes
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    close: bool = False
+    """Whether the connection ends with it."""
+
+
+class Line(Protocol):
+    """The connection that a request came over."""
+
+    def go_on(self, request: "Request") -> None:
+        """Read its body, which was held back until now."""
+        ...
+
+    def certificate(self) -> dict[str, object] | None:
+        """What the caller proved to be, over TLS."""
+        ...
+
+
+class Request:
+    """One request, whose body may still be on its way."""
+
+    __slots__ = (
+        "_broken",
+        "_buffer",
+        "_came",
+        "_chunks",
+        "_limit",
+        "_line",
+        "_waiting",
+        "complete",
+        "headers",
+        "keep_alive",
+        "length",
+        "method",
+        "path",
+        "wanted",
+    )
+
+    def __init__(
+        self, line: Line, *, method: str, path: str, headers: dict[str, str], limit: int, keep_alive: bool
+    ) -> None:
+        self._line = line
+        self._limit = limit
+        self.method = method
+        self.path = path
+        self.headers = headers
+        """By lower-case name."""
+        self.keep_alive = keep_alive
+        chunked = "transfer-encoding" in headers
+        self.length: int | None = None if chunked else int(headers.get("content-length", 0))
+        """Of the body; ``None`` where nobody said."""
+        self.complete = self.length == 0
+        """Whether all of the body came."""
+        self.wanted = False
+        """Whether somebody reads it."""
+        self._came = 0
+        self._chunks: list[bytes] = []
+        self._buffer: bytearray | None = None
+        self._broken = ""
+        self._waiting: asyncio.Future[None] | None = None
+
+    @property
+    def large(self) -> bool:
+        """Whether it takes a turn of its own to be read."""
+        return self.length is None or self.length > LARGE_BYTES
+
+    def certificate(self) -> dict[str, object] | None:
+        """What the caller proved to be, over TLS."""
+        return self._line.certificate()
+
+    async def read(self, *, timeout_seconds: float) -> bytes:
+        """The whole body, or `BodyError`."""
+        if not (self.complete or self._broken or self._hopeless):
+            self.wanted = True
+            self._line.go_on(self)
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    await self._waiting
+            except TimeoutError:
+                text = f"the request's body did not arrive within {timeout_seconds:.0f} s"
+                raise BodyError(text) from None
+        if self._broken:
+            raise BodyError(f"the request's body broke off: {self._broken}")
+        if max(self._came, self.length or 0) > self._limit:
+            text = f"the request is larger than {self._limit} bytes: raise extender.limits.maxBodyBytes"
+            raise BodyError(f"{text}, or set nodeCacheCapable: true")
+        if self._buffer is not None:
+            # Nobody changes it from here on.
+            return cast("bytes", self._buffer)
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    @property
+    def _hopeless(self) -> bool:
+        """Whether it is so far over the limit that the rest is not even thrown away."""
+        return max(self._came, self.length or 0) > self._limit * _DRAIN_FACTOR
+
+    def room(self) -> memoryview | None:
+        """Where the rest of a body of known length goes, straight from the socket; ``None`` for nowhere."""
+        if self.length is None or self.length > self._limit:
+            return None
+        if self._buffer is None:
+            # Not touched before bytes come: one that only says that it is large costs no memory.
+            self._buffer = bytearray(self.length)
+            self._buffer[: self._came] = b"".join(self._chunks)
+            self._chunks.clear()
+        return memoryview(self._buffer)[self._came :]
+
+    def take(self, data: bytes) -> None:
+        """A part of the body came."""
+        if self._came + len(data) <= self._limit:
+            self._chunks.append(data)
+        else:
+            self._chunks.clear()
+        self.filled(len(data))
+
+    def filled(self, count: int) -> None:
+        """So many bytes came, into the room for them or into none."""
+        self._came += count
+        if self._came == self.length:
+            self.ended()
+        elif self._hopeless:
+            self._wake()
+
+    def ended(self) -> None:
+        """All of it came."""
+        self.complete = True
+        self._wake()
+
+    def broke_off(self, reason: str) -> None:
+        """No more will come."""
+        self._broken = reason
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)

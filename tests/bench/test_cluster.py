@@ -1,0 +1,193 @@
+"""The cluster benchmark without a cluster: its plan, how a run is judged, and its report."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.config.assemble import from_files
+from bayplan.config.load import parse_config
+from bayplan.config.rehearse import rehearse
+from bench.busy import Busy
+from bench.cluster import Plan, Written, main, make_plan, parse_options, report, say
+from bench.cluster_metrics import ALGORITHM_SECONDS, ATTEMPT_SECONDS
+from bench.cluster_run import Figures, Look, Quantiles, Run, between, wrong_attempts, wrong_places
+from bench.cluster_variants import VARIANTS
+from bench.cluster_world import make_pod
+from bench.wire_servers import PEERS
+
+FIGURES = Figures(
+    pods=1_000,
+    seconds=5.0,
+    attempt=Quantiles(4.0, 16.0),
+    algorithm=Quantiles(2.0, 8.0),
+    extender_cpu_seconds=1.0,
+    scheduler_cpu_seconds=3.0,
+    served_cpu_seconds=5.0,
+    others_cores=0.25,
+)
+MACHINE: dict[str, str | float | None] = {
+    "cores": 2,
+    "processor": "some",
+    "python": "3.11",
+    "go": "1.26",
+    "load": 0.1,
+}
+
+
+def page(scheduled: int, **others: int) -> str:
+    lines = [
+        f'scheduler_schedule_attempts_total{{profile="p",result="{result}"}} {count}'
+        for result, count in {"scheduled": scheduled, **others}.items()
+    ]
+    for name in (ATTEMPT_SECONDS, ALGORITHM_SECONDS):
+        lines += [
+            f'{name}_bucket{{le="0.002"}} {scheduled}',
+            f'{name}_bucket{{le="+Inf"}} {scheduled}',
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def look(at: float, bound: int, *, scheduler: float) -> Look:
+    return Look(at, page(bound), {"scheduler": scheduler, "served": 2 * scheduler}, Busy())
+
+
+def test_each_round_another_variant_begins_and_all_have_a_turn() -> None:
+    plan = Plan((1_000,), 2_000, 6, VARIANTS)
+
+    orders = [plan.order(number) for number in range(6)]
+
+    assert [order[0] for order in orders] == list(VARIANTS)
+    assert {frozenset(variant.key for variant in order) for order in orders} == {
+        frozenset(variant.key for variant in VARIANTS)
+    }
+
+
+def test_by_default_both_sizes_have_five_rounds_of_six_variants() -> None:
+    plan = make_plan(parse_options([]))
+
+    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 5, 60)
+
+
+def test_what_is_asked_for_goes_before_what_quick_means() -> None:
+    plan = make_plan(parse_options(["--quick", "--nodes", "70", "--pods", "9", "--variant", "go"]))
+
+    assert plan == Plan((70,), 9, 1, (VARIANTS[1],))
+    assert plan.command == "python -m bench.cluster --nodes 70 --pods 9 --rounds 1 --variant go"
+
+
+def test_no_rounds_at_all_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_options(["--rounds", "0"])
+
+    assert "must be 1 at least" in capsys.readouterr().err
+
+
+def test_every_pod_is_the_same_in_every_run() -> None:
+    assert make_pod(7) == make_pod(7)
+
+
+def test_ten_policies_load_and_each_of_their_hooks_runs() -> None:
+    policies = from_files([str(PEERS / "bayplan" / "ten.py")])
+
+    assert len(policies) == 10
+    assert rehearse(policies, pods_known=True) == []
+
+
+@pytest.mark.parametrize(
+    "answer", [pytest.param(variant.answer, id=variant.name) for variant in VARIANTS if variant.answer]
+)
+def test_what_a_variant_configures_is_read(answer: dict[str, object]) -> None:
+    document = {
+        "apiVersion": "bayplan.dev/v1",
+        "kind": "BayplanConfiguration",
+        "policies": [{"use": "policy.py"}],
+        "extender": {"answer": answer},
+    }
+
+    config, _ = parse_config(msgspec.yaml.encode(document), source="bench")
+
+    assert msgspec.to_builtins(config.extender.answer).items() >= answer.items()
+
+
+def test_figures_are_what_happened_between_the_first_and_the_last_look() -> None:
+    looks = [look(10, 100, scheduler=1.0), look(11, 350, scheduler=1.5), look(14, 1_100, scheduler=4.0)]
+
+    figures = between(looks, others_cores=0.5)
+
+    assert figures is not None
+    assert (figures.pods, figures.rate) == (1_000, 250)
+    assert (figures.scheduler_cpu_seconds, figures.served_cpu_seconds) == (3.0, 6.0)
+    assert figures.extender_cpu_seconds is None
+    assert (figures.attempt.p50, figures.attempt.p99) == pytest.approx((1.0, 1.98))
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        pytest.param([], id="no look in time"),
+        pytest.param([look(10, 100, scheduler=1.0)], id="one look"),
+        pytest.param([look(10, 100, scheduler=1.0), look(11, 100, scheduler=1.5)], id="no pod between"),
+    ],
+)
+def test_without_a_pod_between_two_looks_nothing_is_measured(looks: list[Look]) -> None:
+    assert between(looks) is None
+
+
+def test_attempts_in_vain_are_problems() -> None:
+    assert wrong_attempts(page(2_000, error=0, unschedulable=0)) == []
+    assert wrong_attempts(page(2_000, error=3)) == ["3 attempts with the result error"]
+
+
+def test_pods_on_nodes_that_the_filter_refuses_are_a_problem() -> None:
+    assert wrong_places(["ssd", "ssd"], {"ssd"}) == []
+    assert wrong_places(["ssd", "hdd", None], {"ssd"}) == ["2 pods not on a node that the filter lets pass"]
+
+
+def test_a_run_that_does_not_count_is_told_loudly(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Plan((1_000,), 2_000, 1, VARIANTS)
+
+    say(Run("go", 1_000, 0, ("3 errors",), FIGURES), done=2, plan=plan, elapsed_seconds=60)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "... 2 of 6: 1,000 nodes, round 1, Go extender: 200 pods a second; 25% of a core used by others;"
+        " about 2 minutes left",
+        "!!! DOES NOT COUNT: 3 errors",
+    ]
+
+
+def test_the_report_names_what_was_left_out() -> None:
+    written = Written("the command", MACHINE, 2_000, [Run("go", 1_000, 1, ("3 errors",), None)])
+
+    said = report(written)
+
+    assert said.startswith("Made by `the command` on 2 cores of some")
+    assert "Left out: 1,000 nodes, round 2, go: 3 errors." in said
+
+
+def test_figures_of_an_earlier_run_make_the_page_and_the_picture_again(tmp_path: Path) -> None:
+    written = Written("the command", MACHINE, 2_000, [Run("go", 1_000, 0, (), FIGURES)])
+    earlier, docs, plot = (tmp_path / name for name in ("cluster.json", "cluster.md", "cluster.svg"))
+    earlier.write_bytes(msgspec.json.encode(written))
+    docs.write_text("before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n")
+
+    main([f"--from={earlier}", f"--docs={docs}", f"--plot={plot}"])
+
+    page_now = docs.read_text()
+    assert "on 2 cores of some" in page_now
+    assert "| Go extender | 1 | 200 |" in page_now
+    assert "(cluster.svg)" in page_now
+    assert "old" not in page_now
+    assert plot.read_text().startswith("<svg")
+
+
+def test_where_no_run_counts_the_page_stays_as_it_was(tmp_path: Path) -> None:
+    earlier, docs = tmp_path / "cluster.json", tmp_path / "cluster.md"
+    written = Written("the command", MACHINE, 2_000, [Run("go", 1_000, 0, ("3 errors",), FIGURES)])
+    earlier.write_bytes(msgspec.json.encode(written))
+    docs.write_text("<!-- figures -->\nold\n<!-- /figures -->\n")
+
+    with pytest.raises(SystemExit, match="no run counts"):
+        main([f"--from={earlier}", f"--docs={docs}"])
+
+    assert "old" in docs.read_text()

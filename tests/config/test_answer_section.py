@@ -1,0 +1,80 @@
+"""``extender.answer``: what may be written there, what comes of it, and that it can change."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.config.load import ConfigError, parse_config
+from bayplan.config.unchangeable import needs_restart
+from bayplan.config.v1 import AnswerSection
+from bayplan.runtimes.extender.options import changed, options_from
+
+HEAD = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\nextender:\n  answer:\n"
+
+
+def written(line: str) -> AnswerSection:
+    return parse_config(f"{HEAD}    {line}\n".encode(), source="f.yaml")[0].extender.answer
+
+
+@pytest.mark.parametrize(
+    ("line", "most"),
+    [
+        pytest.param("keep: all", None, id="all"),
+        pytest.param("keep: 1", 1, id="one"),
+        pytest.param("keep: 500", 500, id="many"),
+        pytest.param("failedNodes: always", None, id="left out"),
+    ],
+)
+def test_keep_is_all_or_a_number(line: str, most: int | None) -> None:
+    assert written(line).most == most
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param("keep: 0", "want a whole number >= 1; write `all`, or the number", id="none"),
+        pytest.param("keep: -1", "want a whole number >= 1; write `all`", id="less than none"),
+        pytest.param("keep: some", "'some' is not allowed; write `all`, or the number", id="a word"),
+        pytest.param("keep: '3'", "'3' is not allowed; write `all`, or the number", id="a number as text"),
+        pytest.param("keep: 1.5", "got a number; write `all`, or the number of nodes", id="a part of one"),
+        pytest.param("keep: true", "got true or false; write `all`, or the number", id="yes"),
+    ],
+)
+def test_anything_else_is_refused_with_its_line_and_what_to_write(line: str, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        written(line)
+    assert str(refused.value).startswith("f.yaml:5: extender.answer.keep: ")
+    assert said in str(refused.value)
+
+
+def test_a_typo_in_failed_nodes_gets_the_right_word() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'whenNonePass'"):
+        written("failedNodes: whenNonePasses")
+
+
+def test_by_default_everything_is_told(tmp_path: Path) -> None:
+    options = options_from(_with(tmp_path, AnswerSection()), version="test")
+
+    assert options.keep is None
+    assert options.failed_nodes_always
+
+
+def test_it_can_change_while_the_server_runs(tmp_path: Path) -> None:
+    before = _with(tmp_path, AnswerSection())
+    after = _with(tmp_path, AnswerSection(keep=3, failed_nodes="whenNonePass"))
+
+    assert needs_restart(before, after) == []
+    options = changed(options_from(before, version="test"), after)
+    assert (options.keep, options.failed_nodes_always) == (3, False)
+
+
+def _with(folder: Path, answer: AnswerSection) -> Loaded:
+    file = folder / "bayplan.yaml"
+    head = HEAD.partition("extender:")[0]
+    file.write_text(f"{head}policies:\n- {{name: p, filter: 'true', reason: never}}\n")
+    found = load_all((), Flags(config=file))
+    extender = msgspec.structs.replace(found.config.extender, answer=answer)
+    return replace(found, config=msgspec.structs.replace(found.config, extender=extender))

@@ -1,0 +1,158 @@
+"""HTTP as callers speak it: in pieces, in haste, in old versions; one answer for each request, in order."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bayplan.runtimes.extender.serve import Server
+from tests.runtimes.extender.caller import Caller, ask, make_node, names_request, nodes_request, request
+from tests.runtimes.extender.obedient import serving
+from tests.runtimes.extender.test_answer import Asker, asker
+
+NODES = ["node-0", "node-1", "node-2"]
+BODY = json.dumps(names_request(NODES)).encode()
+CHUNKS = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:7], BODY[7:])) + b"0\r\n\r\n"
+CHUNKED = b"POST /filter HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKS
+LARGE = nodes_request([make_node(f"node-{number}", fill=400_000) for number in range(3)])
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    async with serving(tmp_path, view=NODES) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    with asker(tmp_path_factory.mktemp("pieces")) as running:
+        yield running
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    cuts=st.lists(st.integers(0, 2000), max_size=12), kinds=st.lists(st.booleans(), min_size=1, max_size=4)
+)
+def test_it_does_not_matter_where_the_bytes_are_cut(known: Asker, cuts: list[int], kinds: list[bool]) -> None:
+    sent = b"".join(CHUNKED if chunked else request("filter", BODY) for chunked in kinds)
+    places = [0, *sorted(cut for cut in cuts if cut < len(sent)), len(sent)]
+
+    async def all_of_it() -> list[list[str]]:
+        async with await Caller.connect(known.server) as caller:
+            for start, end in itertools.pairwise(places):
+                await caller.send(sent[start:end])
+                await asyncio.sleep(0)
+            return [(await caller.reply()).json["NodeNames"] for _ in kinds]
+
+    assert known.run(all_of_it()) == [NODES] * len(kinds)
+
+
+async def test_a_large_body_is_read_and_echoed_and_the_connection_lives_on(server: Server) -> None:
+    async with await Caller.connect(server) as caller:
+        answers = [await caller.post("filter", LARGE) for _ in range(3)]
+        small = await caller.post("filter", names_request(NODES))
+
+    assert [answer.json["Nodes"] for answer in answers] == [LARGE["Nodes"]] * 3
+    assert small.json["NodeNames"] == NODES
+
+
+async def test_large_and_small_requests_in_one_go_are_answered_in_order(server: Server) -> None:
+    async with await Caller.connect(server) as caller:
+        sending = asyncio.create_task(
+            caller.send(
+                request("filter", BODY) + request("filter", LARGE) + CHUNKED + request("filter", LARGE)
+            )
+        )
+        answers = [(await caller.reply()).json for _ in range(4)]
+        await sending
+
+    assert [answer["NodeNames"] for answer in answers] == [NODES, None, NODES, None]
+    assert answers[1]["Nodes"] == answers[3]["Nodes"] == LARGE["Nodes"]
+
+
+async def test_who_asks_whether_to_go_on_is_told_to(server: Server) -> None:
+    async with await Caller.connect(server) as caller:
+        head, _, body = request("filter", BODY, headers={"Expect": "100-continue"}).partition(b"\r\n\r\n")
+        await caller.send(head + b"\r\n\r\n")
+        async with asyncio.timeout(10):
+            told = await caller.reader.readuntil(b"\r\n\r\n")
+        await caller.send(body)
+        answer = await caller.reply()
+
+    assert told == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert answer.json["NodeNames"] == NODES
+
+
+async def test_garbage_after_a_request_is_told_after_its_answer(server: Server) -> None:
+    async with await Caller.connect(server) as caller:
+        await caller.send(request("filter", BODY) + b"GARBAGE\r\n\r\n")
+        first, second = await caller.reply(), await caller.reply()
+        assert await caller.hung_up()
+
+    assert (first.status, first.json["NodeNames"], second.status) == (200, NODES, 400)
+
+
+async def test_an_offer_of_another_protocol_is_passed_over(server: Server) -> None:
+    offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABk"}
+    async with await Caller.connect(server) as caller:
+        await caller.send(request("filter", BODY, headers=offer))
+        answer = await caller.reply()
+        assert await caller.hung_up()
+
+    assert answer.json["NodeNames"] == NODES
+
+
+async def test_a_caller_of_the_first_version_is_answered_and_let_go(server: Server) -> None:
+    async with await Caller.connect(server) as caller:
+        await caller.send(request("filter", BODY).replace(b"HTTP/1.1", b"HTTP/1.0"))
+        answer = await caller.reply()
+        assert await caller.hung_up()
+
+    assert (answer.json["NodeNames"], answer.headers["connection"]) == (NODES, "close")
+
+
+async def test_a_caller_that_wants_to_end_it_is_answered_and_let_go(server: Server) -> None:
+    async with await Caller.connect(server) as caller:
+        await caller.send(request("filter", BODY, headers={"Connection": "close"}))
+        assert (await caller.reply()).json["NodeNames"] == NODES
+        assert await caller.hung_up()
+
+
+async def test_head_has_no_body(server: Server) -> None:
+    async with await Caller.connect(server) as caller:
+        await caller.send(request("filter", b"", method="HEAD") + request("filter", BODY))
+        async with asyncio.timeout(10):
+            head = await caller.reader.readuntil(b"\r\n\r\n")
+        answer = await caller.reply()
+
+    assert head.startswith(b"HTTP/1.1 405 ")
+    assert answer.json["NodeNames"] == NODES
+
+
+async def test_a_query_is_no_part_of_the_verb(server: Server) -> None:
+    assert (await ask(server, "filter?timeout=5s", BODY)).json["NodeNames"] == NODES
+
+
+@pytest.mark.parametrize("size", [70_000, 2_000_000])
+async def test_a_head_without_end_is_cut_off_however_it_comes(server: Server, size: int) -> None:
+    async with await Caller.connect(server) as caller:
+        sending = asyncio.create_task(
+            caller.send(b"POST /filter HTTP/1.1\r\nX: " + b"x" * size + b"\r\n\r\n")
+        )
+        answer = await caller.reply()
+        sending.cancel()
+
+    assert answer.status == 400
+    assert (await ask(server, "filter", BODY)).json["NodeNames"] == NODES
+
+
+async def test_every_answer_says_when_it_was_made(server: Server) -> None:
+    answer = await ask(server, "filter", BODY)
+
+    assert answer.headers["date"].endswith(" GMT")
+    assert answer.headers["content-type"] == "application/json"
