@@ -9,7 +9,7 @@ NAMESPACED = ("pods", "poddisruptionbudgets", "leases", "configmaps", "events")
 OURS_TO_KEEP = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 
 
-def clear(client: Client, timeout_seconds: float = 30.0) -> None:
+def clear(client: Client, timeout_seconds: float = 90.0) -> None:
     """Delete what tests create, and return when it is gone.
 
     Left alone are the API server's own namespaces except ``default``, the ``system-*`` priority

@@ -10,9 +10,9 @@ import contextvars
 import ctypes
 import itertools
 import logging
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import Generic, TypeVar
 
@@ -106,20 +106,75 @@ def _wake(waiting: "asyncio.Future[None]") -> None:
         waiting.set_result(None)
 
 
+class _Desk:
+    """Where jobs wait for threads, and threads for jobs. The thread that waited last goes first.
+
+    It has its memory at hand: taking turns, each of four threads had to fetch its own anew.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: deque[_Job[object]] = deque()
+        self._idle: list[_Worker] = []
+        self._closed = False
+
+    def put(self, job: "_Job[object]") -> None:
+        """Give a job to a thread, or have it wait for one."""
+        with self._lock:
+            if not self._idle:
+                self._jobs.append(job)
+                return
+            worker = self._idle.pop()
+        worker.give(job)
+
+    def next_for(self, worker: "_Worker") -> "_Job[object] | None":
+        """The job that has waited longest; ``None`` where the thread has to wait, or to end."""
+        with self._lock:
+            if self._jobs:
+                return self._jobs.popleft()
+            if not self._closed:
+                self._idle.append(worker)
+        return None
+
+    @property
+    def closed(self) -> bool:
+        """Whether threads without a job end."""
+        return self._closed
+
+    def close(self) -> None:
+        """Let threads end that have nothing to do."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.give(None)
+
+
 class _Worker(threading.Thread):
     """A thread that takes one job after another until it is told to stop or left behind."""
 
-    def __init__(self, jobs: "queue.SimpleQueue[_Job[object] | None]") -> None:
+    def __init__(self, desk: _Desk) -> None:
         super().__init__(name=f"bayplan-policy-{next(_numbers)}", daemon=True)
-        self._jobs = jobs
+        self._desk = desk
         self._lock = threading.Lock()
+        self._waiting = threading.Lock()
+        self._waiting.acquire()
+        self._given: _Job[object] | None = None
         self._job: _Job[object] | None = None
         self._left_behind = False
+
+    def give(self, job: "_Job[object] | None") -> None:
+        """The next job of a thread that waits; ``None`` to end."""
+        self._given = job
+        self._waiting.release()
 
     def run(self) -> None:
         try:
             while not self._left_behind:
-                job = self._jobs.get()
+                job = self._desk.next_for(self)
+                if job is None and not self._desk.closed:
+                    self._waiting.acquire()
+                    job, self._given = self._given, None
                 if job is None:
                     return
                 with self._lock:
@@ -128,6 +183,7 @@ class _Worker(threading.Thread):
                 # Nobody waits any more after the deadline, so nobody would watch the hooks.
                 if time.monotonic() < job.deadline:
                     job.run()
+                # From here on it cannot be left behind, and so not be interrupted while it is idle.
                 with self._lock:
                     self._job = None
                 # A thread that waits for hours must not keep a request and its answer that long.
@@ -156,7 +212,7 @@ class Workers:
     def __init__(
         self, *, size: int = 4, policy_seconds: float, request_seconds: float, stuck_limit: int
     ) -> None:
-        self._jobs: queue.SimpleQueue[_Job[object] | None] = queue.SimpleQueue()
+        self._desk = _Desk()
         self._policy_seconds = policy_seconds
         self._request_seconds = request_seconds
         self._stuck_limit = stuck_limit
@@ -182,7 +238,7 @@ class Workers:
             job = _Job(work, Attempt(given_up=given_up), deadline=deadline)
             if patience_seconds:
                 self._core.gather(self._native())
-            self._jobs.put(job)  # type: ignore[arg-type]
+            self._desk.put(job)  # type: ignore[arg-type]
             if patience_seconds and job.ends_within(patience_seconds):
                 return job.outcome()
             self._core.spread(self._native())
@@ -222,11 +278,10 @@ class Workers:
 
     def stop(self) -> None:
         """Let idle threads end; stuck ones do not keep the process alive."""
-        for _ in self._threads:
-            self._jobs.put(None)
+        self._desk.close()
 
     def _start(self) -> _Worker:
-        thread = _Worker(self._jobs)
+        thread = _Worker(self._desk)
         thread.start()
         return thread
 
