@@ -14,7 +14,7 @@ from bayplan.authoring.verdict import Reason
 from bayplan.engine.cycle import Question, filter_to_allocate, interested
 from bayplan.engine.decision import NOT_IN_VIEW, Decision
 from bayplan.engine.guard import Attempt, Failure, guarded
-from bayplan.snapshot.cluster import UNKNOWN_ROW
+from bayplan.snapshot.lookup import UNKNOWN_ROW
 from bayplan.snapshot.units import Allocation
 
 _KINDS = ("prepare", "allocate")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import repeat
 from types import MappingProxyType
 from typing import Any
 
@@ -14,13 +13,13 @@ from bayplan.kube.meta import EMPTY
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.kube.quantity import INT64_MAX, QuantityError
+from bayplan.snapshot.lookup import NodeRows
 from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.objects import NO_OBJECTS, Objects
 from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
 from bayplan.snapshot.tally import PodKinds
 
-UNKNOWN_ROW = -1
 _NO_ROWS = np.empty(0, dtype=np.intp)
 _NO_CHANGES: Mapping[str, Collection[Any]] = MappingProxyType({})
 
@@ -37,7 +36,7 @@ class Snapshot:
         nodes: NodeTable | Callable[[], NodeTable],
         pods: Sequence[Pod] | Callable[[], Sequence[Pod]] | None,
         *,
-        rows: dict[str, int] | None = None,
+        rows: NodeRows | None = None,
         elsewhere: Sequence[Pod] | None = None,
         objects: Objects = NO_OBJECTS,
         unsettled: Mapping[str, str] = EMPTY,
@@ -65,7 +64,7 @@ class Snapshot:
     ) -> "Snapshot":
         """A snapshot of these objects; ``pods=None`` says that nobody knows the pods."""
         every = list(nodes)
-        rows: dict[str, int] = {}
+        rows = NodeRows()
         for row, node in enumerate(every):
             if rows.setdefault(node.name, row) != row:
                 raise DuplicateNode(f"node {node.name!r} is there twice")
@@ -106,9 +105,9 @@ class Snapshot:
         return self._pods is not None
 
     @cached_property
-    def rows(self) -> dict[str, int]:
+    def rows(self) -> NodeRows:
         """Row of each node, by name."""
-        return {name: row for row, name in enumerate(self.nodes.names)}
+        return NodeRows({name: row for row, name in enumerate(self.nodes.names)})
 
     @cached_property
     def pods_by_uid(self) -> dict[str, Pod]:
@@ -121,8 +120,7 @@ class Snapshot:
 
     def find(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Rows of these nodes; `UNKNOWN_ROW` for a name that the snapshot does not have."""
-        found = map(self.rows.get, names, repeat(UNKNOWN_ROW))
-        return np.fromiter(found, dtype=np.intp, count=len(names))
+        return self.rows.find(names)
 
     def with_nodes(self, objects: list[NodeObject]) -> "Snapshot":
         """The cluster with these nodes as a request carried them, known or not, and all others."""
@@ -131,7 +129,7 @@ class Snapshot:
         if load is None:
             return sent
         every = list(self.nodes.objects)
-        rows = dict(self.rows)
+        rows = NodeRows(self.rows)
         for node in objects:
             row = rows.setdefault(node.name, len(every))
             every[row : row + 1] = [node]

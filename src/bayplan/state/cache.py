@@ -14,6 +14,7 @@ from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.snapshot.cluster import Snapshot, total_requests
+from bayplan.snapshot.lookup import NodeRows
 from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
 from bayplan.snapshot.tally import Tally
@@ -282,7 +283,7 @@ class Cache:
             marks = marks.after(loaded)
         orphans = (pod for pods in self._on_unknown.values() for pod in pods.values())
         elsewhere = [*self._waiting.values(), *orphans]
-        rows = dict(self._rows) if self._rows_moved or self._changed else self._last.rows
+        rows = NodeRows(self._rows) if self._rows_moved else self._last.rows
         self._last = Snapshot(
             table,
             lambda: [p for there in load.pods for p in there] + elsewhere,
@@ -301,6 +302,7 @@ class Cache:
         row = len(self._objects)
         self._rows[node.name] = row
         self._objects.append(node)
+        self._rows_moved = True
         there = self._on_unknown.pop(node.name, {})
         self._on_row.append(there)
         self._placed.append(())

@@ -34,7 +34,8 @@ class Live:
         self._loop = asyncio.get_running_loop()
         self._waiting: set[asyncio.Future[None]] = set()
         self._requests: dict[int, web.BaseRequest] = {}
-        self._newest = 0
+        self._newest = self._latest = 0
+        self._on_the_way = False
         self._ended = False
 
     @property
@@ -51,10 +52,15 @@ class Live:
 
     def add(self, entry: Entry) -> None:
         """Tell of an entry, from any thread."""
-        if self._requests and not self._ended:
+        if not self._requests or self._ended:
+            return
+        self._latest = entry.number
+        # Waking the loop costs more than the news does: who is on the way tells of this entry, too.
+        if not self._on_the_way:
+            self._on_the_way = True
             # A loop that has just ended takes nothing more, and nobody listens.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._told, entry.number)
+                self._loop.call_soon_threadsafe(self._told)
 
     def end(self) -> None:
         """Let everybody go."""
@@ -111,8 +117,10 @@ class Live:
         async with asyncio.timeout(self._write_seconds):
             await response.write(text.encode())
 
-    def _told(self, number: int) -> None:
-        self._newest = max(self._newest, number)
+    def _told(self) -> None:
+        # Before the look: whoever comes after it sends somebody else.
+        self._on_the_way = False
+        self._newest = max(self._newest, self._latest)
         self._wake()
 
     def _wake(self) -> None:

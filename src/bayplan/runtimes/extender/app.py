@@ -104,14 +104,12 @@ class ExtenderApp:
         self.asked_at = asyncio.get_running_loop().time()
         self.in_flight += 1
         self.idle.clear()
-        self._metrics.in_flight.set(self.in_flight)
         try:
             if request.large:
                 return await self._in_turn(request, verb)
             return await self._read_and_answer(request, verb)
         finally:
             self.in_flight -= 1
-            self._metrics.in_flight.set(self.in_flight)
             if not self.in_flight:
                 self.idle.set()
 

@@ -32,7 +32,8 @@ from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
 from bayplan.runtimes.extender.assemble import Spelling
 from bayplan.runtimes.needs import sources_for
-from bayplan.snapshot.cluster import UNKNOWN_ROW, DuplicateNode, Snapshot
+from bayplan.snapshot.cluster import DuplicateNode, Snapshot
+from bayplan.snapshot.lookup import UNKNOWN_ROW
 from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.wire import v1
 from bayplan.wire.codec import WireError, decode, decode_nodes, encode

@@ -48,6 +48,7 @@ class Vitals:
         metrics.shadow.generation.set(shadow.generation)
         metrics.shadow.waiting.set(shadow.waiting)
         metrics.connections.set(len(server.listener.http.connections))
+        metrics.in_flight.set(server.app.in_flight)
         if server.live is not None:
             metrics.view_max_age.set(server.options.max_age_seconds)
             metrics.assumed.set(server.live.ledger.assumed_count)

@@ -11,7 +11,8 @@ from bayplan.kube.pod import Pod
 from bayplan.recording.attempts import VERB as SCHEDULE
 from bayplan.recording.lines import Configuration, RecordingError
 from bayplan.runtimes.simulator.cases import Case
-from bayplan.snapshot.cluster import UNKNOWN_ROW, Snapshot
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.lookup import UNKNOWN_ROW
 from bayplan.wire import v1
 from bayplan.wire.codec import decode, decode_nodes
 
