@@ -6,7 +6,7 @@ from bayplan.doctor.extender_entry import may_be_ours
 from bayplan.doctor.finding import Finding
 from bayplan.doctor.scheduler_file import Entry, SchedulerFile
 from bayplan.doctor.setting import Setting
-from bayplan.doctor.traps_of_entries import KEEP_NOT_LAST, TWO_BINDERS
+from bayplan.doctor.traps_of_entries import KEEP_NOT_LAST, REASONS_NOT_LAST, TWO_BINDERS
 
 
 def check_chain(file: SchedulerFile, setting: Setting) -> Iterator[Finding]:
@@ -15,14 +15,20 @@ def check_chain(file: SchedulerFile, setting: Setting) -> Iterator[Finding]:
     for entry in binders[1:]:
         what = f"extender {entry.name} binds, and so does {binders[0].name}"
         yield file.found(TWO_BINDERS, entry.at("bindVerb"), what)
-    keep = setting.ours.keep if setting.ours else None
-    if keep is None:
+    ours = setting.ours
+    if ours is None or (ours.keep is None and not ours.leaves_reasons_out):
         return
     order = asked_in_order(file)
     for place, entry in enumerate(order[:-1]):
-        if may_be_ours(file, entry, setting):
-            what = f"answers are cut down to {keep} nodes, and {order[place + 1].name} filters after us"
-            yield file.found(KEEP_NOT_LAST, entry.path, what)
+        if not may_be_ours(file, entry, setting):
+            continue
+        after = f"{order[place + 1].name} filters after us"
+        if ours.keep is not None:
+            yield file.found(
+                KEEP_NOT_LAST, entry.path, f"answers are cut down to {ours.keep} nodes, and {after}"
+            )
+        if ours.leaves_reasons_out:
+            yield file.found(REASONS_NOT_LAST, entry.path, f"answers leave reasons out, and {after}")
 
 
 def asked_in_order(file: SchedulerFile) -> list[Entry]:

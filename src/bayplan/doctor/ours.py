@@ -109,6 +109,11 @@ class Ours:
         return self.config.extender.answer.most if self.config else None
 
     @property
+    def leaves_reasons_out(self) -> bool:
+        """Whether an answer has no reasons while a node passes."""
+        return self.config is not None and self.config.extender.answer.failed_nodes == "whenNonePass"
+
+    @property
     def counted(self) -> tuple[str, ...]:
         """The resources that policies count by device, where everything could be loaded."""
         return counted(self.policies, self.config) if self.config else ()

@@ -154,5 +154,13 @@ KEEP_NOT_LAST = Trap(
     "all",
     "Make Bayplan the last extender that filters, or set `keep: all`.",
 )
+REASONS_NOT_LAST = Trap(
+    "reasons-not-last",
+    "warning",
+    "Reasons are left out while a node passes (extender.answer.failedNodes), and an extender after us may"
+    " refuse that node: the pod's event lacks our reasons then, and nodes that eviction would help are not tried.",
+    "all",
+    "Make Bayplan the last extender that filters, or set `failedNodes: always`.",
+)
 
 ALL = tuple(value for value in vars().values() if isinstance(value, Trap))
