@@ -158,7 +158,8 @@ REASONS_NOT_LAST = Trap(
     "reasons-not-last",
     "warning",
     "Reasons are left out while a node passes (extender.answer.failedNodes), and an extender after us may"
-    " refuse that node: the pod's event lacks our reasons then, and nodes that eviction would help are not tried.",
+    " refuse that node: the pod's event lacks our reasons then, and nodes that eviction would help are not"
+    " tried.",
     "all",
     "Make Bayplan the last extender that filters, or set `failedNodes: always`.",
 )
