@@ -127,6 +127,7 @@ async def test_who_comes_after_the_end_is_told_so() -> None:
             assert (await page.get(path))[0] == 503
 
 
+@pytest.mark.alone
 async def test_the_end_of_the_server_ends_every_stream_at_once() -> None:
     journal = Journal()
     async with looking(journal) as page, page.session.get(page.address + "/api/events") as response:
@@ -134,7 +135,7 @@ async def test_the_end_of_the_server_ends_every_stream_at_once() -> None:
 
         page.app.live.end()
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(2):
             assert b"event: decisions" not in await response.read()
 
 
