@@ -86,12 +86,13 @@ class Connection(asyncio.BufferedProtocol):
         if self._ended:
             return
         request = self._arriving
-        if self._room is not None and request is not None:
-            self._room = self._room[nbytes:]
-            self._count(request, nbytes)
-        elif request is not None and request.length is not None:
-            # Over the limit: thrown away.
-            self._drain(request, nbytes)
+        if request is not None and request.length is not None:
+            # Into its room; without one it is over the limit, and thrown away.
+            if self._room is not None:
+                self._room = self._room[nbytes:]
+            request.filled(nbytes)
+            if request.complete:
+                self._room = self._arriving = None
         else:
             self._feed(self._server.scratch[:nbytes])
 
@@ -261,16 +262,6 @@ class Connection(asyncio.BufferedProtocol):
             self._room = request.room()
         elif not request.wanted:
             self._transport.pause_reading()
-
-    def _count(self, request: Request, nbytes: int) -> None:
-        request.filled(nbytes)
-        if request.complete:
-            self._room = self._arriving = None
-
-    def _drain(self, request: Request, nbytes: int) -> None:
-        request.filled(nbytes)
-        if request.complete:
-            self._arriving = None
 
     def _begin_next(self) -> None:
         if self._queue and self._task is None and not self._choked and not self._ended:
