@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -90,9 +92,16 @@ class Extender:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop it."""
-        self._api.watched.remove(self.child)
+        """Stop it, unless it was killed."""
+        if self.child in self._api.watched:
+            self._api.watched.remove(self.child)
         self.child.stop()
+
+    def kill(self) -> None:
+        """End it as a crash does; nobody shall wonder that it is gone."""
+        self._api.watched.remove(self.child)
+        os.kill(self.child.pid, signal.SIGKILL)
+        self.child.wait_ended()
 
     @property
     def url(self) -> str:

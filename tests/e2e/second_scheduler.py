@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import os
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -68,9 +70,16 @@ class SecondScheduler:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop it."""
-        self._api.watched.remove(self.child)
+        """Stop it, unless it was killed."""
+        if self.child in self._api.watched:
+            self._api.watched.remove(self.child)
         self.child.stop(grace_seconds=20.0)
+
+    def kill(self) -> None:
+        """End it as a crash does; nobody shall wonder that it is gone."""
+        self._api.watched.remove(self.child)
+        os.kill(self.child.pid, signal.SIGKILL)
+        self.child.wait_ended()
 
     def ops(self, path: str) -> tuple[int, str]:
         """Ask the port of health and metrics; status and body."""

@@ -56,13 +56,10 @@ def test_of_two_one_schedules_and_the_other_takes_over_when_it_is_killed(
         stream.start()
         wait_bound(cluster, 50)
         assert other.metric("bayplan_schedule_attempts_total") == 0
-        os.kill(leader.child.pid, signal.SIGKILL)
-        leader.child.wait_ended()
-        cluster.api.watched.remove(leader.child)
+        leader.kill()
         stream.join()
         assert len(wait_settled(cluster, other).bound) == PODS
         assert leads(other)
-        cluster.api.watched.append(leader.child)
 
 
 def test_the_api_server_is_killed_in_mid_burst_and_comes_back(cluster: ControlPlane, tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -68,10 +66,7 @@ def test_a_killed_servers_journal_has_the_counts_of_the_event_and_the_choice(
         api.create_pod("waits", cpu="2")
         message = api.wait_event("waits", "FailedScheduling")
         server.wait_metric(4, "bayplan_journal_lines_total", result="written")
-        api.watched.remove(server.child)
-        os.kill(server.child.pid, signal.SIGKILL)
-        server.child.wait_ended(20)
-        api.watched.append(server.child)
+        server.kill()
 
     waits, placed = told("waits", journal), told("placed", journal)
 

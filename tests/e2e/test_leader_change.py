@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +21,9 @@ pytestmark = pytest.mark.e2e
 
 EACH = 5
 CONNECTIONS = 4
-ALL_SECONDS = 600.0
+ALL_SECONDS = 200.0
+BINDS_AT_ONCE = 100
+"""As many as `parallelBinds` allows: what a leader may have sent when it is killed."""
 
 
 def test_500_pods_on_100_nodes(cluster: ControlPlane, tmp_path: Path) -> None:
@@ -52,16 +52,15 @@ def change_leaders(plane: ControlPlane, directory: Path, *, nodes: int, flags: l
         began = time.monotonic()
         in_parallel(plane, nodes, lambda client, number: client.create("nodes", node(number)))
         wait_until(lambda: scheduled(leader) >= pods / 3, ALL_SECONDS, what="a third is placed")
-        os.kill(leader.child.pid, signal.SIGKILL)
-        leader.child.wait_ended()
-        plane.api.watched.remove(leader.child)
+        leader.kill()
         killed = time.monotonic()
-        done = sum(bool(each["spec"].get("nodeName")) for each in plane.api.items("pods"))
+        # What it had sent when it was killed may still be on its way.
+        done = pods - unplaced(plane)
         assert pods / 3 <= done < pods
         wait_until(lambda: scheduled(other) > 0, 60, what="the other goes on", explain=other.child.log_tail)
         gap = time.monotonic() - killed
         wait_until(
-            lambda: scheduled(other) >= pods - done,
+            lambda: not unplaced(plane),
             ALL_SECONDS,
             what="the rest is placed",
             explain=other.child.log_tail,
@@ -69,13 +68,17 @@ def change_leaders(plane: ControlPlane, directory: Path, *, nodes: int, flags: l
         ended = time.monotonic()
         outcome = wait_settled(plane, other)
         assert (len(outcome.bound), outcome.waiting) == (pods, {})
-        assert scheduled(other) == pods - done, "each by one of the two"
+        assert pods - done - BINDS_AT_ONCE <= scheduled(other) <= pods - done, "each by one of the two"
         assert leads(other)
-        plane.api.watched.append(leader.child)
     print(
         f"\n{pods} pods on {nodes} nodes: {done} placed in {killed - began:.1f} s, leader killed, the other"
         f" goes on {gap:.1f} s later, the last one is placed after {ended - began:.1f} s in all"
     )
+
+
+def unplaced(plane: ControlPlane) -> int:
+    """How many pods have no node yet."""
+    return len(plane.api.items("pods", fields="spec.nodeName="))
 
 
 def in_parallel(plane: ControlPlane, count: int, make: Callable[[Client, int], object]) -> None:

@@ -1,0 +1,146 @@
+"""A Lease changes hands while its holder lives: the one says that it leaves, another one that it comes.
+
+They talk by notes on the Lease itself. Each note is the name of a server, so that one which was left behind
+in an earlier term means nothing. Notes only say when to hand over: who holds the Lease is in its spec alone.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import msgspec
+
+from bayplan.client.lease import Lease
+
+_SUCCESSOR_SECONDS = 3.0
+"""How long one that leaves waits for a successor: those who stand by look once a second."""
+_UNASKED_SECONDS = 8.0
+"""How long it waits until a successor is asked: two probes, and the way to every caller."""
+_ASKED_SECONDS = 1.5
+"""How long it goes on while it is still asked itself: the calls of the successor wait meanwhile."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What servers tell each other on a Lease; ``""`` where nothing is said."""
+
+    standby: str = ""
+    """One of those who could take over."""
+    leaving: str = ""
+    """The holder that is about to end."""
+    successor: str = ""
+    """Who is to hold it next; its calls wait until then."""
+    asked: str = ""
+    """The successor that has calls waiting."""
+
+    @classmethod
+    def of(cls, lease: Lease) -> "Notes":
+        """Those of the present term."""
+        there = lease.metadata.get("annotations") or {}
+        notes = cls(**{each.name: there.get(_key(each.name), "") for each in fields(cls)})
+        return notes if notes.leaving and notes.leaving == lease.holder else cls(standby=notes.standby)
+
+    def on(self, lease: Lease) -> Lease:
+        """The Lease with these notes, and with what others wrote there."""
+        ours = {_key(each.name): getattr(self, each.name) for each in fields(self)}
+        there = lease.metadata.get("annotations") or {}
+        annotations = {key: text for key, text in {**there, **ours}.items() if key not in ours or text}
+        metadata = {key: value for key, value in lease.metadata.items() if key != "annotations"}
+        if annotations:
+            metadata["annotations"] = annotations
+        return msgspec.structs.replace(lease, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Callers:
+    """What a server that leaves knows of its own calls."""
+
+    quiet: Callable[[], bool]
+    """Whether nobody has asked for a while."""
+    binding: Callable[[], int]
+    """How many binds are under way."""
+    unsettled: Callable[[], int]
+    """How many binds may still land."""
+
+
+class Departure:
+    """The way of a holder that leaves: until another one has its callers, and none of its binds is open."""
+
+    def __init__(self, callers: Callers, *, now: float) -> None:
+        self.over = asyncio.Event()
+        """Set when there is nothing to wait for any more."""
+        self.closed = False
+        """Whether no bind may begin any more."""
+        self.successor = ""
+        """To whom callers have moved, as soon as they have."""
+        self._callers = callers
+        self._since = now
+        self._named_at: float | None = None
+        self._asked_at: float | None = None
+
+    def due(self, notes: Notes, *, now: float) -> bool:
+        """Whether the Lease is to be handed over now; from then on no bind begins."""
+        self.closed = self._moved(notes, now) and not self._callers.unsettled()
+        return self.closed and not self._callers.binding()
+
+    def _moved(self, notes: Notes, now: float) -> bool:
+        if not notes.successor:
+            if not notes.standby or now >= self._since + _SUCCESSOR_SECONDS:
+                self.over.set()
+            return False
+        if self._named_at is None:
+            self._named_at = now
+        if self._asked_at is None:
+            if notes.asked != notes.successor:
+                return now >= self._named_at + _UNASKED_SECONDS
+            self._asked_at, self.successor = now, notes.successor
+        return self._callers.quiet() or now >= self._asked_at + _ASKED_SECONDS
+
+
+class Succession:
+    """The way of one that comes: from saying so until the Lease is its own, its calls wait."""
+
+    def __init__(
+        self,
+        *,
+        able: Callable[[], bool] = lambda: False,
+        on_change: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        """``able``: whether we could take over now. ``on_change`` hears whether calls are to wait."""
+        self.able = able
+        self.begun = False
+        """Whether calls may come, though the Lease is not ours yet."""
+        self.asked = False
+        """Whether calls have come."""
+        self.wake: Callable[[], None] = lambda: None
+        self._on_change = on_change
+        self._ended = asyncio.Event()
+
+    def begin(self) -> None:
+        """We are the successor; calls are to wait."""
+        if not self.begun:
+            self.begun, self.asked, self._ended = True, False, asyncio.Event()
+            self._on_change(True)
+
+    def end(self) -> None:
+        """The Lease is ours, or will not be: calls go on."""
+        if self.begun:
+            self.begun = False
+            self._ended.set()
+            self._on_change(False)
+
+    async def hold(self, timeout_seconds: float) -> None:
+        """Wait until a call may go on, or for so long."""
+        if not self.begun:
+            return
+        if not self.asked:
+            self.asked = True
+            self.wake()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds):
+                await self._ended.wait()
+
+
+def _key(note: str) -> str:
+    return f"bayplan.dev/{'successor-asked' if note == 'asked' else note}"
