@@ -94,11 +94,50 @@ def assert_same(live: Snapshot, fresh: Snapshot) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_snapshots_equal_a_fresh_list_whatever_happened(seed: int) -> None:
     story = Story(seed)
+    taken = []
 
     for _ in range(150):
         story.step()
         if story.dice.random() < 0.3:
-            assert_same(story.cache.snapshot(), Snapshot.build(story.nodes.values(), story.pods.values()))
+            fresh = Snapshot.build(story.nodes.values(), story.pods.values())
+            taken.append((story.cache.snapshot(), fresh))
+            assert_same(*taken[-1])
+    for live, fresh in taken:
+        assert_same(live, fresh)
+
+
+def test_pods_that_wait_are_told_in_the_order_in_which_they_came() -> None:
+    cache = Cache()
+    for number in range(3000):
+        cache.put_pod(make_pod(f"p{number}"))
+    before = cache.snapshot()
+    for number in range(3000):
+        if number % 10:
+            cache.drop_pod(f"default/p{number}")
+    few = cache.snapshot()
+    cache.put_pod(make_pod("p0", labels={"is": "different"}))
+    cache.put_pod(make_pod("last"))
+
+    assert [pod.name for pod in before.elsewhere or ()] == [f"p{number}" for number in range(3000)]
+    left = [f"p{number}" for number in range(0, 3000, 10)]
+    assert [pod.name for pod in few.elsewhere or ()] == left
+    assert [pod.name for pod in cache.snapshot().elsewhere or ()] == [*left[1:], "p0", "last"]
+
+
+def test_a_pod_with_another_request_is_summed_up_anew() -> None:
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    for cpu, free in (("100m", 3900), ("300m", 3700), ("200m", 3800)):
+        cache.put_pod(make_pod("p", node="a", cpu=cpu))
+        assert cache.snapshot().nodes["cpu.free"].tolist() == [free]
+
+    # Told twice between two snapshots, with a neighbour that came and one that only ran on.
+    cache.put_pod(make_pod("p", node="a", cpu="200m", phase="Running"))
+    cache.put_pod(make_pod("q", node="a", cpu="1"))
+    cache.put_pod(make_pod("p", node="a", cpu="500m"))
+
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [2500]
+    assert cache.snapshot().nodes["pods.requested"].tolist() == [2]
 
 
 def test_a_snapshot_does_not_change_when_the_cluster_does() -> None:

@@ -16,6 +16,7 @@ from bayplan.kube.quantity import INT64_MAX, QuantityError
 from bayplan.snapshot.lookup import NodeRows
 from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.objects import NO_OBJECTS, Objects
+from bayplan.snapshot.pieces import in_pieces
 from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
 from bayplan.snapshot.tally import PodKinds
@@ -37,7 +38,7 @@ class Snapshot:
         pods: Sequence[Pod] | Callable[[], Sequence[Pod]] | None,
         *,
         rows: NodeRows | None = None,
-        elsewhere: Sequence[Pod] | None = None,
+        elsewhere: Sequence[Pod] | Callable[[], Sequence[Pod]] | None = None,
         objects: Objects = NO_OBJECTS,
         unsettled: Mapping[str, str] = EMPTY,
         marks: Marks | None = None,
@@ -52,8 +53,7 @@ class Snapshot:
         """The node, by UID, of each pod whose bind may have happened or not: it counts there."""
         self.objects = objects
         """What there is beside nodes and pods: claims, namespaces, services and the like."""
-        self.elsewhere = elsewhere
-        """Pods on no known node, where they are kept apart: they come after those that are placed."""
+        self._elsewhere = elsewhere
         self._pods = pods
         if rows is not None:
             self.__dict__["rows"] = rows
@@ -98,6 +98,11 @@ class Snapshot:
         if self._pods is None:
             raise PodsUnknown("the list of pods")
         return self._pods() if callable(self._pods) else self._pods
+
+    @cached_property
+    def elsewhere(self) -> Sequence[Pod] | None:
+        """Pods on no known node, where they are kept apart: they come after those that are placed."""
+        return self._elsewhere() if callable(self._elsewhere) else self._elsewhere
 
     @property
     def pods_known(self) -> bool:
@@ -161,7 +166,7 @@ class Snapshot:
             self.nodes,
             self._pods,
             rows=self.rows,
-            elsewhere=self.elsewhere,
+            elsewhere=self._elsewhere,
             objects=self.objects,
             unsettled=self.unsettled,
             marks=self.marks,
@@ -231,7 +236,7 @@ class Snapshot:
             # A table of its own would read every column of pods again.
             return self
         rows = self.rows
-        requests, pods = list(load.requests), list(load.pods)
+        requests, pods = in_pieces(load.requests), in_pieces(load.pods)
         gone_uids = {pod.uid for pod in gone}
         touched: set[int] = set()
         changes: list[tuple[Pod, int, int]] = []
@@ -265,18 +270,24 @@ def _load(rows: Mapping[str, int], pods: Iterable[Pod]) -> Load:
         row = rows.get(pod.node_name)
         if row is not None:
             placed.setdefault(row, []).append(pod)
-    load = Load([NO_REQUESTS] * len(rows), [()] * len(rows))
+    requests: list[Mapping[str, int]] = [NO_REQUESTS] * len(rows)
+    on_row: list[tuple[Pod, ...]] = [()] * len(rows)
     for row, there in placed.items():
-        load.pods[row] = tuple(there)
-        load.requests[row] = total_requests(there)
-    return load
+        on_row[row] = tuple(there)
+        requests[row] = total_requests(there)
+    return Load(requests, on_row)
 
 
 def total_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
     """What these pods request together, by resource; each counts as one of ``pods`` too."""
-    total: dict[str, int] = {"pods": 0}
+    return more_requests({"pods": 0}, pods)
+
+
+def more_requests(known: Mapping[str, int], pods: Iterable[Pod]) -> Mapping[str, int]:
+    """What is requested once these pods have come, too."""
+    total = dict(known)
     for pod in pods:
-        total["pods"] += 1
+        total["pods"] = total.get("pods", 0) + 1
         try:
             requests = pod.requests
         except QuantityError as error:

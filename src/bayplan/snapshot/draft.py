@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.pod import NO_SPEC, Pod
-from bayplan.kube.quantity import INT64_MAX
-from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.cluster import Snapshot, more_requests
 from bayplan.snapshot.marks import Marks
+from bayplan.snapshot.pieces import in_pieces
 from bayplan.snapshot.table import Load, NodeTable
 from bayplan.snapshot.tally import PodKinds, PodTable
 
@@ -31,7 +31,7 @@ class Draft:
         load = cluster.nodes.load
         assert load is not None, "pods are placed where pods are known"
         self.began = cluster
-        self.requests, self.pods = list(load.requests), list(load.pods)
+        self.requests, self.pods = in_pieces(load.requests), in_pieces(load.pods)
         self.tally = load.tally.growing()
         self.placed: list[tuple[Pod, int]] = []
         """Every pod that was placed, as it is there, with its row."""
@@ -46,7 +46,7 @@ class Draft:
         there = _moved(pod, node, annotations)
         self.placed.append((there, row))
         self.pods[row] += (there,)
-        self.requests[row] = _more(self.requests[row], pod)
+        self.requests[row] = more_requests(self.requests[row], (pod,))
         # Its kind does not depend on where it is.
         self.tally.add(pod, row)
         columns = self._columns
@@ -84,11 +84,11 @@ class Draft:
         before, known = self._table if self._table[1] <= count else (self.began.nodes, 0)
         load = before.load
         assert load is not None, "pods are placed where pods are known"
-        requests, pods = list(load.requests), list(load.pods)
+        requests, pods = in_pieces(load.requests), in_pieces(load.pods)
         fresh = self.placed[known:count]
         for pod, row in fresh:
             pods[row] += (pod,)
-            requests[row] = _more(requests[row], pod)
+            requests[row] = more_requests(requests[row], (pod,))
         loaded = np.array(sorted({row for _, row in fresh}), dtype=np.intp)
         changed = Load(requests, pods, tally)
         table = before.followed_by(before.objects, changed, changed=_NO_ROWS, loaded=loaded)
@@ -168,11 +168,3 @@ def _moved(pod: Pod, node: str, annotations: Mapping[str, str]) -> Pod:
     # What was worked out about the pod does not depend on where it is.
     moved.__dict__.update(pod.__dict__)
     return moved
-
-
-def _more(requests: Mapping[str, int], pod: Pod) -> Mapping[str, int]:
-    total = dict(requests)
-    total["pods"] = total.get("pods", 0) + 1
-    for resource, value in pod.requests.items():
-        total[resource] = min(total.get(resource, 0) + value, INT64_MAX)
-    return total

@@ -63,8 +63,8 @@ class Load:
 
     def __init__(
         self,
-        requests: list[Mapping[str, int]],
-        pods: list[tuple[Pod, ...]],
+        requests: Sequence[Mapping[str, int]],
+        pods: Sequence[tuple[Pod, ...]],
         tally: PodTable | None = None,
         *,
         before: PodTable | None = None,

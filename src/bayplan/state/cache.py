@@ -4,7 +4,7 @@ An event touches the rows it is about; a snapshot computes only touched rows aga
 with the one before. One task owns the cache; snapshots are frozen and may be read anywhere.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -13,14 +13,19 @@ import numpy as np
 from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
-from bayplan.snapshot.cluster import Snapshot, total_requests
+from bayplan.kube.quantity import QuantityError
+from bayplan.snapshot.cluster import Snapshot, more_requests, total_requests
 from bayplan.snapshot.lookup import NodeRows
 from bayplan.snapshot.marks import Marks
+from bayplan.snapshot.pieces import Pieces
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
 from bayplan.snapshot.tally import Tally
 from bayplan.state.objects import ObjectStore
 
 Pods = dict[str, Pod]
+
+_GAPS = 1000
+"""How many gaps in the line of waiting pods are left alone."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,16 @@ def _same_but_version(known: Pod, pod: Pod) -> bool:
     return was == now
 
 
+def _asks_the_same(known: Pod, pod: Pod) -> bool:
+    """Whether the sum of what is requested on its node is the same with either."""
+    if known.node_name != pod.node_name or pod.finished:
+        return False
+    try:
+        return known.requests == pod.requests
+    except QuantityError:
+        return False
+
+
 class Cache:
     """The cluster, kept up to date."""
 
@@ -71,14 +86,19 @@ class Cache:
         self._pods: Pods = {}
         self._on_row: list[Pods] = []
         self._on_unknown: dict[str, Pods] = {}
-        self._waiting: Pods = {}
+        # Those that wait, in the order they came, with gaps; and the place of each.
+        self._line: Pieces[Pod | None] = Pieces()
+        self._places: dict[str, int] = {}
         self._assumed: dict[str, Assumption] = {}
         self._unsettled: Mapping[str, str] = {}
         self._tally = Tally()
-        self._requests: list[Mapping[str, int]] = []
-        self._placed: list[tuple[Pod, ...]] = []
+        self._requests: Pieces[Mapping[str, int]] = Pieces()
+        self._placed: Pieces[tuple[Pod, ...]] = Pieces()
         self._changed: set[int] = set()
         self._loaded: set[int] = set()
+        # Of those: where pods came and none went, they are added to the sum.
+        self._came: dict[int, list[Pod]] = {}
+        self._recount: set[int] = set()
         self._rows_moved = False
         self._dirty = False
         self.doubtful: set[str] = set()
@@ -129,14 +149,17 @@ class Cache:
         pod = self._as_assumed(key, pod)
         if self._says_nothing_new(key, pod):
             return
-        self._take_away(key)
+        known = self._pods.get(key)
+        asks_the_same = known is not None and _asks_the_same(known, pod)
+        self._take_away(key, sum_stays=asks_the_same)
         if pod.finished:
             return
         self._pods[key] = pod
         self._dirty = True
         name = pod.node_name
         if not name:
-            self._waiting[key] = pod
+            self._places[key] = len(self._line)
+            self._line.append(pod)
             return
         row = self._rows.get(name)
         if row is None:
@@ -145,6 +168,8 @@ class Cache:
         self._on_row[row][key] = pod
         self._tally.add(pod, row)
         self._loaded.add(row)
+        if not asks_the_same:
+            self._came.setdefault(row, []).append(pod)
         self.version += 1
 
     def drop_pod(self, key: str) -> None:
@@ -269,24 +294,22 @@ class Cache:
             return self._last
         loaded = np.array(sorted(self._loaded | self._changed), dtype=np.intp)
         for row in loaded.tolist():
-            there = tuple(self._on_row[row].values())
-            self._placed[row] = there
-            self._requests[row] = total_requests(there) if there else NO_REQUESTS
-        load = Load(list(self._requests), list(self._placed), self._tally.freeze())
+            self._sum_up(row)
+        load = Load(self._requests.copy(), self._placed.copy(), self._tally.freeze())
+        nodes = list(self._objects) if self._changed or self._rows_moved else self._last.nodes.objects
         table = self._last.nodes.followed_by(
-            list(self._objects), load, changed=np.array(sorted(self._changed), dtype=np.intp), loaded=loaded
+            nodes, load, changed=np.array(sorted(self._changed), dtype=np.intp), loaded=loaded
         )
         marks = self._last.marks
         if marks is None or self._changed or self._rows_moved:
             marks = Marks.begin(len(self._objects))
         elif loaded.size:
             marks = marks.after(loaded)
-        orphans = (pod for pods in self._on_unknown.values() for pod in pods.values())
-        elsewhere = [*self._waiting.values(), *orphans]
+        elsewhere = self._elsewhere()
         rows = NodeRows(self._rows) if self._rows_moved else self._last.rows
         self._last = Snapshot(
             table,
-            lambda: [p for there in load.pods for p in there] + elsewhere,
+            lambda: [p for there in load.pods for p in there] + elsewhere(),
             rows=rows,
             elsewhere=elsewhere,
             objects=objects,
@@ -295,8 +318,29 @@ class Cache:
         )
         self._changed.clear()
         self._loaded.clear()
+        self._came.clear()
+        self._recount.clear()
         self._rows_moved = self._dirty = False
         return self._last
+
+    def _sum_up(self, row: int) -> None:
+        """What is on a node, and what it requests: the sum of all, or what came on top of the last one."""
+        there = tuple(self._on_row[row].values())
+        self._placed[row] = there
+        if row in self._recount or row in self._changed:
+            self._requests[row] = total_requests(there) if there else NO_REQUESTS
+        elif row in self._came:
+            self._requests[row] = more_requests(self._requests[row], self._came[row])
+
+    def _elsewhere(self) -> Callable[[], list[Pod]]:
+        """Pods on no known node, as they are now, for whoever asks later."""
+        if len(self._line) > 2 * len(self._places) + _GAPS:
+            waiting = [pod for pod in self._line if pod is not None]
+            self._line = Pieces(waiting)
+            self._places = {pod.key: place for place, pod in enumerate(waiting)}
+        line = self._line.copy()
+        orphans = [pod for pods in self._on_unknown.values() for pod in pods.values()]
+        return lambda: [pod for pod in line if pod is not None] + orphans
 
     def _append(self, node: NodeObject) -> int:
         row = len(self._objects)
@@ -316,6 +360,8 @@ class Cache:
         last = len(self._objects) - 1
         self._changed.discard(last)
         self._loaded.discard(last)
+        self._recount.discard(last)
+        self._came.pop(last, None)
         if row != last:
             for pod in self._on_row[last].values():
                 self._tally.add(pod, last, -1)
@@ -327,17 +373,21 @@ class Cache:
         for rows in (self._objects, self._on_row, self._placed, self._requests):
             rows.pop()
 
-    def _take_away(self, key: str) -> None:
+    def _take_away(self, key: str, *, sum_stays: bool = False) -> None:
         old = self._pods.pop(key, None)
         if old is None:
             return
         self._dirty = True
-        self._waiting.pop(key, None)
+        place = self._places.pop(key, None)
+        if place is not None:
+            self._line[place] = None
         row = self._rows.get(old.node_name)
         if row is not None:
             del self._on_row[row][key]
             self._tally.add(old, row, -1)
             self._loaded.add(row)
+            if not sum_stays:
+                self._recount.add(row)
             self.version += 1
         elif old.node_name in self._on_unknown:
             there = self._on_unknown[old.node_name]
