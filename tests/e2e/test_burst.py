@@ -52,7 +52,8 @@ def test_a_burst_is_bound_once_and_only_where_allowed(cluster: ControlPlane, tmp
         nodes = {pod["spec"].get("nodeName") for pod in api.items("pods")}
         assert nodes <= {f"n{number}" for number in range(0, NODES, 2)}
         for verb in ("filter", "prioritize", "bind"):
-            assert bayplan.requests(verb, result="ok") == bayplan.requests(verb) == PODS
+            ok, every = bayplan.requests(verb, result="ok"), bayplan.requests(verb)
+            assert ok == every == PODS, f"{verb}\n{bayplan.child.log_tail()}"
 
     times = sorted(datetime.fromisoformat(event["eventTime"]) for event in events)
     seconds = (times[-1] - times[0]).total_seconds()

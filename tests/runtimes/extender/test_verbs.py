@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bayplan.runtimes.extender.serve import Server
+from bayplan.runtimes.limits import Limits
 from tests.runtimes.extender.caller import (
     ask,
     look,
@@ -189,14 +190,22 @@ async def test_a_bind_without_a_part_is_refused(tmp_path: Path, missing: str) ->
     assert notes.bound == []
 
 
-async def test_binds_wait_for_each_other_no_more_than_for_policies(tmp_path: Path) -> None:
+async def test_more_binds_than_requests_may_be_in_flight_leave_room_for_a_filter(tmp_path: Path) -> None:
+    many = Limits().max_in_flight + 10
+    waiting = 0
+
     class Slow(Notes):
         async def bind(self, **_: str) -> None:
+            nonlocal waiting
+            waiting += 1
+            if waiting == many:
+                all_wait.set()
             await gate.wait()
 
-    gate = asyncio.Event()
+    all_wait, gate = asyncio.Event(), asyncio.Event()
     async with Server(replace(make_options(tmp_path, view=NODES), binder=Slow())).running() as server:
-        binds = [asyncio.create_task(ask(server, "bind", BIND)) for _ in range(10)]
+        binds = [asyncio.create_task(ask(server, "bind", BIND)) for _ in range(many)]
+        await asyncio.wait_for(all_wait.wait(), 20)
         assert (await ask(server, "filter", names_request(NODES))).json["NodeNames"] == NODES
         assert (await look(server, "/readyz")).status == 200
         gate.set()

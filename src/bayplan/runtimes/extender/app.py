@@ -7,7 +7,7 @@ header ``Bayplan-Error``.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
@@ -71,6 +71,8 @@ class ExtenderApp:
         """Who takes notes, where somebody does."""
         self.shadow: Shadow | None = None
         """Who judges it all again, where a candidate may."""
+        self.hold: Callable[[], Awaitable[None]] | None = None
+        """What every call waits for first, while the Lease is about to be ours."""
         self.tls = tls
         self.leaving = False
         """Whether callers shall connect anew, to whoever else there is."""
@@ -105,6 +107,8 @@ class ExtenderApp:
         self.in_flight += 1
         self.idle.clear()
         try:
+            if self.hold is not None:
+                await self.hold()
             if request.large:
                 return await self._in_turn(request, verb)
             return await self._read_and_answer(request, verb)
@@ -134,13 +138,15 @@ class ExtenderApp:
         if verb is None:
             said = self._problem(verb, "unknown-verb", self._unknown(request.path))
             return self._json(said)
-        # Those that are still sending do not count: they cost no thread, and a slow one is no overload.
-        if self._working >= self._limits.max_in_flight:
+        # Those that are still sending do not count: they cost no thread, and a slow one is no overload. Nor
+        # does a bind: it waits for the API server, and behind a slow one there is one for each pod.
+        judged = verb != "bind"
+        if judged and self._working >= self._limits.max_in_flight:
             text = f"{self._working} requests in flight: raise extender.limits.maxInFlight"
             return self._json(self._problem(verb, "overload", text, body=body))
         self._metrics.size_of(verb).observe(len(body))
         start = time.perf_counter()
-        self._working += 1
+        self._working += judged
         # To the end of this request, whatever is loaded meanwhile.
         generation = self.generation
         trace = begin(verb, generation.number, request.headers) if self.tracing is not None else None
@@ -148,7 +154,7 @@ class ExtenderApp:
             with generation.used():
                 said = await self._say(generation, verb, body)
         finally:
-            self._working -= 1
+            self._working -= judged
         seconds = time.perf_counter() - start
         self._metrics.duration_of(verb).observe(seconds)
         self._metrics.request_of(verb, said.result).inc()
