@@ -46,16 +46,18 @@ class SteadyCaller:
         nodes: list[str],
         tls: Callable[[], ssl.SSLContext] | None = None,
         calls_a_connection: int | None = None,
+        limits: dict[str, str] | None = None,
     ) -> None:
         """Call `port`; `tls` makes the context of each new connection, from the files of that time.
 
-        A connection is kept as long as it lasts, or for so many calls.
+        A connection is kept as long as it lasts, or for so many calls. `limits` are those of its pods.
         """
         self._cluster = cluster
         self._port = port
         self._nodes = nodes
         self._tls = tls
         self._calls_a_connection = calls_a_connection
+        self._limits = limits or {}
         self._numbers = itertools.count()
         self._ending = threading.Event()
         self.answered = 0
@@ -82,7 +84,7 @@ class SteadyCaller:
         with Client(self._cluster.server, self._cluster.ca.cert, token=self._cluster.admin_token) as client:
             while not self._ending.is_set():
                 name = f"steady-{next(self._numbers)}"
-                manifest = pod_manifest(name, cpu="1m", scheduler_name=SCHEDULER_NAME)
+                manifest = pod_manifest(name, cpu="1m", scheduler_name=SCHEDULER_NAME, limits=self._limits)
                 self._schedule(line, client.create("pods", manifest))
         line.close()
 

@@ -180,6 +180,14 @@ def wait_scheduled(cluster: ControlPlane, names: list[str]) -> None:
     assert scheduled(cluster) == Counter(names)
 
 
+def wait_more_scheduled(cluster: ControlPlane, count: int) -> None:
+    """So many pods more are bound than there are now."""
+    known = len(scheduled(cluster))
+    wait_until(
+        lambda: len(scheduled(cluster)) >= known + count, 60, what=f"{count} pods more", poll_seconds=0.2
+    )
+
+
 def check_places(cluster: ControlPlane, caller: SteadyCaller) -> None:
     """Pods are where the policy wants them, and those of the caller where it was told."""
     places = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in cluster.api.items("pods")}

@@ -121,8 +121,8 @@ WORKLOAD: Tree = {
         "replicas": When(Not(CONTROL_PLANE), Value("replicaCount")),
         "revisionHistoryLimit": 5,
         "selector": {"matchLabels": SELECTOR},
-        # A pod that waits for a Lease is not ready before the holder has ended: a rollout that kept one pod
-        # ready would wait for ever. The holder goes on for a while after it is told to end.
+        # A pod that waits for a Lease is not ready before the holder is told to end: a rollout that kept one
+        # pod ready would wait for ever. The holder goes on for a while after it is told to end.
         "strategy": When(
             Not(CONTROL_PLANE),
             {

@@ -6,12 +6,16 @@ in an earlier term means nothing. Notes only say when to hand over: who holds th
 
 import asyncio
 import contextlib
+import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import msgspec
 
 from bayplan.client.lease import Lease
+
+log = logging.getLogger(__name__)
 
 _SUCCESSOR_SECONDS = 3.0
 """How long one that leaves waits for a successor: those who stand by look once a second."""
@@ -67,7 +71,8 @@ class Callers:
 class Departure:
     """The way of a holder that leaves: until another one has its callers, and none of its binds is open."""
 
-    def __init__(self, callers: Callers, *, now: float) -> None:
+    def __init__(self, callers: Callers, *, expects: bool = False) -> None:
+        """``expects``: there may be a successor, although nobody has said yet that he stands by."""
         self.over = asyncio.Event()
         """Set when there is nothing to wait for any more."""
         self.closed = False
@@ -75,7 +80,8 @@ class Departure:
         self.successor = ""
         """To whom callers have moved, as soon as they have."""
         self._callers = callers
-        self._since = now
+        self._expects = expects
+        self._since: float | None = None
         self._named_at: float | None = None
         self._asked_at: float | None = None
 
@@ -84,9 +90,17 @@ class Departure:
         self.closed = self._moved(notes, now) and not self._callers.unsettled()
         return self.closed and not self._callers.binding()
 
+    def failed(self) -> None:
+        """The API server could not be asked; who has no successor yet does not wait for one."""
+        if self._named_at is None:
+            self.over.set()
+
     def _moved(self, notes: Notes, now: float) -> bool:
+        if self._since is None:
+            self._since = now
         if not notes.successor:
-            if not notes.standby or now >= self._since + _SUCCESSOR_SECONDS:
+            alone = not (notes.standby or self._expects)
+            if alone or now >= self._since + _SUCCESSOR_SECONDS:
                 self.over.set()
             return False
         if self._named_at is None:
@@ -109,24 +123,28 @@ class Succession:
     ) -> None:
         """``able``: whether we could take over now. ``on_change`` hears whether calls are to wait."""
         self.able = able
+        self.held = 0
+        """How many calls have come and waited."""
         self.begun = False
         """Whether calls may come, though the Lease is not ours yet."""
-        self.asked = False
-        """Whether calls have come."""
         self.wake: Callable[[], None] = lambda: None
         self._on_change = on_change
         self._ended = asyncio.Event()
+        self._first_at = 0.0
 
     def begin(self) -> None:
         """We are the successor; calls are to wait."""
         if not self.begun:
-            self.begun, self.asked, self._ended = True, False, asyncio.Event()
+            self.begun, self.held, self._ended = True, 0, asyncio.Event()
             self._on_change(True)
 
     def end(self) -> None:
         """The Lease is ours, or will not be: calls go on."""
         if self.begun:
             self.begun = False
+            if self.held:
+                waited = time.monotonic() - self._first_at
+                log.info("%d calls have waited for the Lease, %.1f s at the longest", self.held, waited)
             self._ended.set()
             self._on_change(False)
 
@@ -134,9 +152,10 @@ class Succession:
         """Wait until a call may go on, or for so long."""
         if not self.begun:
             return
-        if not self.asked:
-            self.asked = True
+        self.held += 1
+        if self.held == 1:
             self.wake()
+            self._first_at = time.monotonic()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
                 await self._ended.wait()

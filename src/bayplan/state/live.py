@@ -9,6 +9,7 @@ from bayplan.client.lease import LeaseApi
 from bayplan.client.rest import ApiClient
 from bayplan.snapshot.units import Units
 from bayplan.state.garbage import keep_what_is_here
+from bayplan.state.handover import Callers, Succession
 from bayplan.state.ledger import Commit, Ledger, Prepare
 from bayplan.state.nudge import PODS, Nudge, NudgeOptions
 from bayplan.state.verify import Verification, caught_up, unaccounted, verify
@@ -35,11 +36,14 @@ class LiveCluster:
         follower: Follower | None = None,
         objects: Collection[str] = (),
         images: bool = False,
+        on_succession: Callable[[bool], None] | None = None,
     ) -> None:
         """``commit``: the policies' last word, about ``managed`` resources and others.
 
         Without a ``lease`` we are the only one that binds. Who schedules by himself is a ``follower``, and
-        says which other ``objects`` to watch, and whether the ``images`` on nodes matter.
+        says which other ``objects`` to watch, and whether the ``images`` on nodes matter. ``on_succession``
+        hears whether calls are to wait, since a holder of the Lease leaves and we are next; without it
+        nobody takes over before the holder is gone.
         """
         self._follower = follower
         self._managed = managed
@@ -59,7 +63,10 @@ class LiveCluster:
             api = LeaseApi(
                 client, namespace=lease.namespace, name=lease.name, timeout_seconds=lease.margin_seconds
             )
-            self.writer = Writer(api, lease, caught_up=self._caught_up)
+            succession = None
+            if on_succession is not None:
+                succession = Succession(able=lambda: not self.view.problem(), on_change=on_succession)
+            self.writer = Writer(api, lease, caught_up=self._caught_up, succession=succession)
         self.ledger = Ledger(
             self.view.cache,
             client,
@@ -93,6 +100,18 @@ class LiveCluster:
         await self.ledger.close()
         if self.writer is not None:
             await self.writer.close(release=settled)
+
+    async def hand_over(self, *, quiet: Callable[[], bool], binding: Callable[[], int]) -> None:
+        """Have another server take over before we end, where one is there to do so.
+
+        ``quiet``: whether callers have gone; ``binding``: how many binds are under way.
+        """
+        if self.writer is not None:
+            await self.writer.leave(Callers(quiet, binding, lambda: self.ledger.unsettled_count))
+
+    def why_not_ready(self) -> str:
+        """Why callers should go elsewhere, as far as the Lease is concerned."""
+        return self.writer.why_not_ready() if self.writer is not None else ""
 
     def why_not_bind(self) -> str:
         """Why this server may not bind at this moment; ``""`` when it may."""

@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 _LOOKS = 3
 _PAUSE_SECONDS = 1.0
+_CATCH_UP_SECONDS = 0.1
+"""Less than otherwise: somebody waits for it."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,12 @@ async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *,
     """Return when everything that was bound before ``since`` (of the monotonic clock) is in view."""
     while await view.listed() < since:
         try:
-            found = await verify(lambda: view.current, fresh, assumed=lambda: view.cache.assumed_uids)
+            found = await verify(
+                lambda: view.current,
+                fresh,
+                assumed=lambda: view.cache.assumed_uids,
+                pause_seconds=_CATCH_UP_SECONDS,
+            )
         except (ApiError, ConnectError) as error:
             log.warning("cannot see yet whether the view is up to date: %s", error)
         else:

@@ -4,24 +4,30 @@ Two servers do not see what the other is about to hand out, so only one may. The
 and counts its time from the moment it *sent* the renewal, by a clock that cannot be set; it stops early
 enough for a bind that is under way to end. Whoever takes over waits until the Lease has not moved for its
 whole duration, by its own clock, and then until its view agrees with the API server: what the old holder
-bound is in it before the first bind of the new one.
+bound is in it before the first bind of the new one. A holder that leaves hands it over: see `handover`.
 """
 
 import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.lease import Lease, LeaseApi, LeaseSpec, micro_time
+from bayplan.state.handover import Callers, Departure, Notes, Succession
 
 log = logging.getLogger(__name__)
 
 _RENEWALS = 6
 """How often a Lease is renewed in its own duration."""
+_STANDBY_SECONDS, _HANDOVER_SECONDS = 1.0, 0.1
+"""How often those look at it who wait for it, and those between whom it changes hands."""
+_PICK_UP_SECONDS = 2
+"""For how long it is the successor's who does not renew it: one that died meanwhile is not waited for."""
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -58,15 +64,24 @@ class Writer:
         options: LeaseOptions,
         *,
         caught_up: Callable[[float], Awaitable[None]],
+        succession: Succession | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``caught_up`` returns when the view has everything that was there at a moment of the clock."""
+        """``caught_up`` returns when the view has everything that was there at a moment of the clock.
+
+        Without a ``succession`` we take over from nobody before he is gone.
+        """
         self.identity = options.identity
         self.tried = asyncio.Event()
         """Set once it is known who holds the Lease, or that nobody can say."""
         self.terms = 0
         """How often we became the holder."""
+        self.succession = succession or Succession()
+        self.succession.wake = self._wake
+        self._departure: Departure | None = None
+        self._woken = asyncio.Event()
+        self._renewed_at = float("-inf")
         self._api = api
         self._duration_seconds = options.duration_seconds
         self._margin_seconds = options.margin_seconds
@@ -83,21 +98,35 @@ class Writer:
     @property
     def holds(self) -> bool:
         """Whether the Lease is ours, with time for a bind left."""
+        return self._ours and not (self._departure is not None and self._departure.closed)
+
+    @property
+    def _ours(self) -> bool:
         return self._clock() < self._held_until
 
     def problem(self) -> str:
         """Why we may not bind now; ``""`` when we may."""
         if self.holds:
             return "" if self._ready_term == self.terms else f"{self._title} is ours; the view catches up"
+        if self._departure is not None and self._departure.closed:
+            return f"the server ends: {self._title} goes to {self._departure.successor or 'another one'}"
         if self._error:
             return f"{self._title} cannot be had: {self._error}"
         if self._theirs is not None:
             return f"another server binds: {self._title} is held by {self._theirs.lease.holder}"
         return f"{self._title} is not ours yet"
 
+    def why_not_ready(self) -> str:
+        """Why callers should not come here; ``""`` also where their calls wait until the Lease is ours."""
+        if self.succession.begun:
+            return ""
+        if self._departure is not None and self._departure.successor:
+            return f"the server ends: {self._departure.successor} takes over"
+        return self.problem()
+
     async def run(self) -> None:
-        """Hold the Lease or wait for it, until cancelled."""
-        while True:
+        """Hold the Lease or wait for it, until cancelled or handed over."""
+        while not self._gone:
             try:
                 await self._step()
                 self._error = ""
@@ -107,30 +136,66 @@ class Writer:
                 self._error = str(error)
                 # What we know of it may be wrong now: read it again.
                 self._mine = None
+                if self._departure is not None:
+                    self._departure.failed()
             self.tried.set()
-            await self._sleep(self._duration_seconds / _RENEWALS)
+            await self._rest()
+
+    async def leave(self, callers: Callers) -> None:
+        """Have another server take over, if one is there; return when it has, or when none comes."""
+        departure = self._departure = Departure(callers, expects=self.succession.begun)
+        if not (self._ours or self.succession.begun):
+            # Whoever ends must not take it, nor say that he comes.
+            departure.over.set()
+        self._wake()
+        await departure.over.wait()
 
     async def close(self, *, release: bool) -> None:
         """Stop; with ``release`` the next one need not wait. Not for one whose binds are not settled."""
         if self._catching_up is not None:
             self._catching_up.cancel()
-        lease, held, self._held_until = self._mine, self.holds, float("-inf")
+        lease, held, self._held_until = self._mine, self._ours, float("-inf")
         if not (release and held and lease is not None):
             return
         try:
-            # A Lease of one second and of nobody: as client-go gives it back.
-            spec = LeaseSpec(
-                holder_identity="",
-                lease_duration_seconds=1,
-                lease_transitions=lease.spec.lease_transitions,
-            )
-            await self._api.update(lease, spec)
+            await self._give(lease)
         except (ApiError, ConnectError) as error:
             log.info("%s; the next server waits until it runs out", error)
 
+    @property
+    def _gone(self) -> bool:
+        return self._departure is not None and self._departure.over.is_set() and not self._ours
+
+    @property
+    def _changing_hands(self) -> bool:
+        if self.succession.begun:
+            return not self._ours
+        return self._departure is not None and not self._departure.over.is_set()
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+    async def _rest(self) -> None:
+        """Until it is time to look again, or somebody wakes us."""
+        seconds = self._duration_seconds / _RENEWALS
+        if self._changing_hands:
+            seconds = _HANDOVER_SECONDS
+        elif not self._ours or self._departure is not None:
+            seconds = min(_STANDBY_SECONDS, seconds)
+        resting = [
+            asyncio.ensure_future(self._sleep(seconds)),
+            asyncio.ensure_future(self._woken.wait()),
+        ]
+        try:
+            await asyncio.wait(resting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in resting:
+                each.cancel()
+        self._woken.clear()
+
     async def _step(self) -> None:
-        """Renew it, take it, or look who has it."""
-        if self._mine is not None and await self._write(self._mine):
+        """Renew it, take it, hand it over, or look who has it."""
+        if self._departure is None and self._mine is not None and await self._write(self._mine):
             return
         try:
             lease = await self._api.read()
@@ -145,16 +210,90 @@ class Writer:
         if lease.holder != self.identity:
             # Whatever we believed: the API server knows better.
             self._held_until = float("-inf")
-        if lease.holder in ("", self.identity) or self._run_out(lease):
+        if self._departure is not None and not self.succession.begun:
+            await self._depart(lease, self._departure)
+        elif lease.holder in ("", self.identity) or self._run_out(lease):
             await self._write(lease)
+        else:
+            await self._stand_by(lease)
+
+    async def _depart(self, lease: Lease, departure: Departure) -> None:
+        """Hand it over when it is time, and keep it until then."""
+        if not self._ours:
+            departure.over.set()
+            return
+        self._mine = lease
+        notes, now = Notes.of(lease), self._clock()
+        if departure.due(notes, now=now):
+            await self._give(lease)
+            departure.over.set()
+            return
+        unsaid = not (notes.leaving or departure.over.is_set())
+        if unsaid or now >= self._renewed_at + self._duration_seconds / _RENEWALS:
+            await self._write(lease)
+
+    async def _give(self, lease: Lease) -> None:
+        """Write the successor into it, or nobody. Once that is sent we do not bind any more."""
+        self._mine, self._held_until = None, float("-inf")
+        for _ in range(_TRIES):
+            if lease.holder != self.identity:
+                return
+            successor = Notes.of(lease).successor
+            # A Lease of one second and of nobody: as client-go gives it back.
+            spec = LeaseSpec(
+                holder_identity="",
+                lease_duration_seconds=1,
+                lease_transitions=lease.spec.lease_transitions,
+            )
+            if successor:
+                now = micro_time()
+                spec = LeaseSpec(successor, _PICK_UP_SECONDS, now, now, (spec.lease_transitions or 0) + 1)
+            try:
+                await self._api.update(Notes().on(lease), spec)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                lease = await self._api.read()
+            else:
+                log.info("%s goes to %s", self._title, successor or "whoever is next")
+                return
+
+    async def _stand_by(self, lease: Lease) -> None:
+        """Say that we are there, or that we come where its holder leaves."""
+        notes, coming = Notes.of(lease), self.succession
+        if notes.successor == self.identity:
+            coming.begin()
+            if coming.held and notes.asked != self.identity:
+                await self._note(lease, replace(notes, asked=self.identity))
+            return
+        coming.end()
+        if self._departure is not None or not coming.able():
+            return
+        if notes.leaving and not notes.successor:
+            if await self._note(lease, replace(notes, successor=self.identity)):
+                log.info("%s is to be ours: %s leaves", self._title, lease.holder)
+                coming.begin()
+        elif not notes.standby:
+            await self._note(lease, replace(notes, standby=self.identity))
+
+    async def _note(self, lease: Lease, notes: Notes) -> bool:
+        """Write notes on somebody else's Lease; whether it had not changed meanwhile."""
+        try:
+            await self._api.update(notes.on(lease), lease.spec)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+            return False
+        return True
 
     def _run_out(self, lease: Lease) -> bool:
         """Whether its holder must have stopped: it has not moved for its duration, as we saw it."""
-        now = self._clock()
-        if self._theirs is None or self._theirs.lease != lease:
+        now, seen = self._clock(), self._theirs
+        if seen is None or _moved(seen.lease, lease):
             self._theirs = _Seen(lease, now)
             return False
-        return self._theirs.left(now) <= 0
+        self._theirs = replace(seen, lease=lease)
+        return seen.left(now) <= 0
 
     async def _write(self, lease: Lease | None) -> bool:
         """Write ourselves into it; whether nobody was faster."""
@@ -170,16 +309,21 @@ class Writer:
             renew_time=now,
             lease_transitions=(before.lease_transitions or 0) + (0 if ours else 1),
         )
+        leaving = self.identity if self._departure is not None else ""
+        notes = replace(Notes.of(lease), leaving=leaving) if lease and ours else Notes()
         try:
-            fresh = await (self._api.create(spec) if lease is None else self._api.update(lease, spec))
+            if lease is None:
+                fresh = await self._api.create(spec)
+            else:
+                fresh = await self._api.update(notes.on(lease), spec)
         except ApiError as error:
             # Somebody was faster, or has deleted it: read it again.
             if error.status not in (404, 409):
                 raise
             self._mine = None
             return False
-        lapsed = not self.holds
-        self._mine, self._theirs = fresh, None
+        lapsed = not self._ours
+        self._mine, self._theirs, self._renewed_at = fresh, None, start
         self._held_until = start + self._duration_seconds - self._margin_seconds
         if lapsed:
             self._begin_term()
@@ -201,8 +345,19 @@ class Writer:
                 await self._sleep(self._duration_seconds / _RENEWALS)
             else:
                 self._ready_term = term
+                self.succession.end()
+                if self._departure is not None:
+                    self._wake()
                 return
 
     @property
     def _title(self) -> str:
         return f"lease {self._api.namespace}/{self._api.name}"
+
+
+def _moved(seen: Lease, lease: Lease) -> bool:
+    """Whether its holder has written it since; notes of others are no sign of him."""
+    if seen.spec != lease.spec:
+        return True
+    # A wall clock that stands still writes the same time again.
+    return seen != lease and Notes.of(seen) == Notes.of(lease)

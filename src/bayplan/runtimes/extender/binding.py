@@ -16,12 +16,18 @@ class Binding:
         self._live = live
         self._telling = telling
         self._policies = policies
+        self.under_way = 0
+        """Binds that nobody has answered yet."""
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod to the node; whatever the ledger raises, it raises."""
         key, cache = f"{namespace}/{name}", self._live.view.cache
         before = cache.pod(key)
-        await self._live.ledger.bind(namespace=namespace, name=name, uid=uid, node=node)
+        self.under_way += 1
+        try:
+            await self._live.ledger.bind(namespace=namespace, name=name, uid=uid, node=node)
+        finally:
+            self.under_way -= 1
         if before is not None and before.uid == uid and before.node_name:
             # kube-scheduler asks again where an answer was lost: nobody is told twice.
             return

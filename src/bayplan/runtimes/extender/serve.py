@@ -60,6 +60,10 @@ log = logging.getLogger(__name__)
 _VERIFY_SECONDS = 300.0
 _OUTCOME_SECONDS = 1.0
 _QUIET_SECONDS, _LEAVING_SECONDS = 0.5, 3.0
+_MOVED_SECONDS = 0.3
+"""Who was not asked for so long while another server was, has lost its callers to it."""
+_HOLD_SHARE = 0.8
+"""Of the time of a request: how long it may wait for the Lease."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ class Server:
             watchers=Watchers(requested=self._requested),
         )
         self.live: LiveCluster | None = None
+        self.binding: Binding | None = None
         self.recorder: Recorder | None = None
         self.journal_file: JournalFile | None = None
         self.ops_listener: Listener | None = None
@@ -158,6 +163,7 @@ class Server:
         """Why the last change of the configuration was not taken over, where it can change."""
         self._ending: dict[asyncio.Task[None], Generation] = {}
         self._stop = asyncio.Event()
+        self._hands_over = False
         self.vitals = Vitals(self)
 
     @contextlib.asynccontextmanager
@@ -277,6 +283,7 @@ class Server:
             nudge=options.nudge,
             max_age_seconds=options.max_age_seconds,
             bind_seconds=options.limits.request_seconds,
+            on_succession=self._hold,
         )
         self.view = self.app.view = live.view
         telling = TellBound(
@@ -285,7 +292,8 @@ class Server:
             ran=self.metrics.ran,
             on_dropped=self.metrics.bound_dropped.inc,
         )
-        self.app.binder = Binding(live, telling, policies=lambda: self.app.generation.verbs.policies)
+        self.binding = Binding(live, telling, policies=lambda: self.app.generation.verbs.policies)
+        self.app.binder = self.binding
         stack.push_async_callback(_cancel, [asyncio.create_task(telling.run())])
         stack.push_async_callback(telling.close, timeout_seconds=options.limits.policy_seconds)
         self.app.nudge = live.nudge
@@ -398,28 +406,54 @@ class Server:
     def stop_on_signals(self) -> None:
         """Begin to stop on SIGTERM and SIGINT."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGTERM, self.stop)
+        # Somebody waits at the keyboard.
+        loop.add_signal_handler(signal.SIGINT, partial(self.stop, hand_over=False))
 
     async def stopped(self) -> None:
         """Wait until somebody says stop."""
         await self._stop.wait()
 
-    def stop(self) -> None:
-        """Begin to stop, as SIGTERM does."""
+    def stop(self, *, hand_over: bool = True) -> None:
+        """Begin to stop, as SIGTERM does; without ``hand_over`` nobody is waited for who takes over."""
+        self._hands_over = hand_over
         self._stop.set()
 
     async def _drain(self) -> None:
-        """Not ready any more; when callers have gone elsewhere no new connections; the rest is answered."""
-        self.draining = self.app.leaving = True
+        """Not ready any more; when callers have gone elsewhere no new connections; the rest is answered.
+
+        Before that the Lease is handed over, where we hold one and another server waits for it.
+        """
+        self.app.leaving = True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.options.limits.drain_seconds):
+                if self._hands_over:
+                    await self._hand_over()
+                self.draining = True
                 if self._stop.is_set():
                     await self._callers_gone()
                 self.listener.stop_accepting()
                 await self.app.idle.wait()
+        self.draining = True
         self.listener.stop_accepting()
         log.info("drained; %d requests left", self.app.in_flight)
+
+    async def _hand_over(self) -> None:
+        """Have another server take over while we go on: no call is to meet a time without a writer."""
+        live, binding = self.live, self.binding
+        if live is not None and binding is not None:
+            await live.hand_over(quiet=self._asked_no_more, binding=lambda: binding.under_way)
+
+    def _asked_no_more(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        return not self.app.in_flight and now >= self.app.asked_at + _MOVED_SECONDS
+
+    def _hold(self, held: bool) -> None:
+        """Have calls wait until the Lease is ours, or go on with them."""
+        assert self.live is not None, "somebody else's Lease is in a cluster"
+        writer, seconds = self.live.writer, self.options.limits.request_seconds * _HOLD_SHARE
+        assert writer is not None, "who succeeds a holder wants the Lease"
+        self.app.hold = partial(writer.succession.hold, seconds) if held else None
 
     async def _callers_gone(self) -> None:
         """Wait until nobody asks: a Service leads here for a while after it was told not to.

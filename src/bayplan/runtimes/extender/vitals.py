@@ -144,7 +144,7 @@ class Vitals:
         return self._server.view.problem()
 
     def _one_writer(self) -> str:
-        return self._server.live.why_not_bind() if self._server.live else ""
+        return self._server.live.why_not_ready() if self._server.live else ""
 
     def _notes(self) -> dict[str, str]:
         """What fails nothing and is good to know, by what it is about."""

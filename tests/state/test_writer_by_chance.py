@@ -1,0 +1,131 @@
+"""Servers that leave, come, die and stand still in any order: there is never a second one that binds."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from tests.state.lease_world import LOOK, MARGIN, Turns, World, settled
+
+ROUNDS, ACTIONS, SERVERS = 60, 250, 3
+KILLED = 0.98
+PAUSES = (*[LOOK] * 6, 0.5, 1.0, 1.0, 2.5, 6.0, 16.0)
+
+
+@dataclass
+class Server:
+    """One server; where it was told to end, what it waits for before it does."""
+
+    turns: Turns
+    leaving: "asyncio.Task[None] | None" = None
+
+
+@dataclass
+class Story:
+    """What happens in one world, by the dice."""
+
+    world: World
+    dice: Random
+    stack: ExitStack
+    servers: list[Server] = field(default_factory=list)
+    binds: dict[str, tuple[float, Server]] = field(default_factory=dict)
+    """By the name of the server, when its bind ends: also that of a server which was killed."""
+    terms: list[str] = field(default_factory=list)
+    made: int = 0
+
+    def start(self) -> None:
+        """One more server, under a name of its own."""
+        turns = self.world.server(f"s{self.made}")
+        self.made += 1
+        self.servers.append(Server(self.stack.enter_context(turns.running())))
+
+    async def act(self) -> None:
+        """Something happens to somebody; whoever has ended is replaced."""
+        await self.replace_ended()
+        await self.happen(self.dice.choice(self.servers), self.dice.random())
+        await settled()
+        self.check()
+
+    async def replace_ended(self) -> None:
+        """Who has nothing to wait for any more gives the Lease back and ends; another one starts."""
+        for each in self.servers:
+            if each.leaving is not None and each.leaving.done() and not each.turns.binding:
+                each.turns.kill()
+                await each.turns.writer.close(release=True)
+                await settled()
+        self.servers = [each for each in self.servers if not each.turns.ended]
+        while len(self.servers) < SERVERS:
+            self.start()
+
+    async def happen(self, server: Server, does: float) -> None:
+        """One of the things that may happen."""
+        if does < 0.55:
+            # Those who are not among them stand still.
+            moving = self.dice.sample(self.servers, self.dice.randint(1, len(self.servers)))
+            await asyncio.gather(*(each.turns.step() for each in moving))
+        elif does < 0.75:
+            self.pass_time(self.dice.choice(PAUSES))
+        elif does < 0.85:
+            self.bind(server)
+        elif does < 0.9:
+            for each in self.servers:
+                await each.turns.ask()
+        elif does < KILLED and server.leaving is None:
+            server.turns.quiet = self.dice.random() < 0.5
+            server.leaving = await server.turns.leave()
+        elif does > KILLED:
+            server.turns.kill()
+
+    def bind(self, server: Server) -> None:
+        """A bind begins, where it may; it takes what a bind may take, and no longer."""
+        name = server.turns.writer.identity
+        if name not in self.binds and not server.turns.writer.problem():
+            self.binds[name] = (self.world.now + self.dice.random() * MARGIN, server)
+            server.turns.binding = 1
+
+    def pass_time(self, seconds: float) -> None:
+        """The clock moves; binds end when it is their time."""
+        self.world.now += seconds
+        for name, (until, server) in list(self.binds.items()):
+            if self.world.now >= until:
+                del self.binds[name]
+                server.turns.binding = 0
+
+    def check(self) -> None:
+        """One holds it at most, and none while another one's bind may land."""
+        holders = {each.turns.writer.identity for each in self.servers if each.turns.writer.holds}
+        assert len(holders | set(self.binds)) <= 1
+        self.terms += holders - set(self.terms[-1:])
+
+
+@asynccontextmanager
+async def a_story(seed: int) -> AsyncIterator[Story]:
+    """A world with three servers."""
+    dice = Random(seed)
+    world = World()
+    world.leases.dice = dice
+    with ExitStack() as stack:
+        yield Story(world, dice, stack)
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+async def test_never_do_two_bind(seed: int) -> None:
+    async with a_story(seed) as story:
+        for _ in range(ACTIONS):
+            await story.act()
+
+
+async def test_the_stories_are_about_what_they_say() -> None:
+    terms = handed_over = 0
+    for seed in range(10):
+        async with a_story(seed) as story:
+            for _ in range(ACTIONS):
+                await story.act()
+            terms += len(story.terms)
+            handed_over += story.world.leases.handed_over
+
+    assert terms > 30
+    assert handed_over > 10
