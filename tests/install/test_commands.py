@@ -416,6 +416,14 @@ def test_certificates_are_shown_with_their_ends(tmp_path: Path) -> None:
     assert 9 < rows[1]["daysLeft"] <= 10
 
 
+def test_certificates_that_would_outlive_their_ca_are_not_made(tmp_path: Path) -> None:
+    result = run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "5000")
+
+    assert result.exit_code == 1
+    assert "outlive their CA of 3650" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_one_that_has_ended_is_a_no(tmp_path: Path) -> None:
     run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "0")
     result = run("certs", "show", tmp_path)

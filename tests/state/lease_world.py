@@ -7,7 +7,8 @@ from random import Random
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.lease import Lease, LeaseSpec
-from bayplan.state.handover import Callers, Notes, Succession
+from bayplan.state.handover import Callers, Succession
+from bayplan.state.notes import Notes
 from bayplan.state.writer import LeaseOptions, Writer
 
 DURATION, MARGIN = 15, 5.0

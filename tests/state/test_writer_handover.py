@@ -10,7 +10,7 @@ import pytest
 from bayplan.client.errors import ConnectError
 from bayplan.client.lease import Lease, LeaseSpec
 from bayplan.state import writer
-from bayplan.state.handover import Notes
+from bayplan.state.notes import Notes
 from tests.state.lease_world import DURATION, LOOK, PERIOD, Turns, World, passing, settled
 
 

@@ -46,6 +46,11 @@ def create(
     """Make a CA and both pairs; files that are there already stay, unless ``force`` is given."""
     if not dns and not ips:
         raise InstallError("the server has no name: give --dns or --ip, as kube-scheduler calls it")
+    if days > ca_days:
+        raise InstallError(
+            f"certificates of {days} days would outlive their CA of {ca_days}, and be refused from then on:"
+            " give fewer --days, or more --ca-days"
+        )
     authority = make_authority(AUTHORITY_NAME, days=ca_days)
     server = issue(authority, (*dns, *ips)[0], purpose="server", days=days, dns=dns, ips=ips)
     caller = issue(authority, client, purpose="client", days=days)

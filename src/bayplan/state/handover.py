@@ -1,7 +1,6 @@
 """A Lease changes hands while its holder lives: the one says that it leaves, another one that it comes.
 
-They talk by notes on the Lease itself. Each note is the name of a server, so that one which was left behind
-in an earlier term means nothing. Notes only say when to hand over: who holds the Lease is in its spec alone.
+They talk by notes on the Lease itself (`notes`).
 """
 
 import asyncio
@@ -9,11 +8,9 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-import msgspec
-
-from bayplan.client.lease import Lease
+from bayplan.state.notes import Notes
 
 log = logging.getLogger(__name__)
 
@@ -23,37 +20,6 @@ _UNASKED_SECONDS = 8.0
 """How long it waits until a successor is asked: two probes, and the way to every caller."""
 _ASKED_SECONDS = 1.5
 """How long it goes on while it is still asked itself: the calls of the successor wait meanwhile."""
-
-
-@dataclass(frozen=True)
-class Notes:
-    """What servers tell each other on a Lease; ``""`` where nothing is said."""
-
-    standby: str = ""
-    """One of those who could take over."""
-    leaving: str = ""
-    """The holder that is about to end."""
-    successor: str = ""
-    """Who is to hold it next; its calls wait until then."""
-    asked: str = ""
-    """The successor that has calls waiting."""
-
-    @classmethod
-    def of(cls, lease: Lease) -> "Notes":
-        """Those of the present term."""
-        there = lease.metadata.get("annotations") or {}
-        notes = cls(**{each.name: there.get(_key(each.name), "") for each in fields(cls)})
-        return notes if notes.leaving and notes.leaving == lease.holder else cls(standby=notes.standby)
-
-    def on(self, lease: Lease) -> Lease:
-        """The Lease with these notes, and with what others wrote there."""
-        ours = {_key(each.name): getattr(self, each.name) for each in fields(self)}
-        there = lease.metadata.get("annotations") or {}
-        annotations = {key: text for key, text in {**there, **ours}.items() if key not in ours or text}
-        metadata = {key: value for key, value in lease.metadata.items() if key != "annotations"}
-        if annotations:
-            metadata["annotations"] = annotations
-        return msgspec.structs.replace(lease, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -159,7 +125,3 @@ class Succession:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
                 await self._ended.wait()
-
-
-def _key(note: str) -> str:
-    return f"bayplan.dev/{'successor-asked' if note == 'asked' else note}"

@@ -17,7 +17,9 @@ import msgspec
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.lease import Lease, LeaseApi, LeaseSpec, micro_time
-from bayplan.state.handover import Callers, Departure, Notes, Succession
+from bayplan.state.handover import Callers, Departure, Succession
+from bayplan.state.notes import Notes, give_away, write_notes
+from bayplan.state.seen import Seen
 
 log = logging.getLogger(__name__)
 
@@ -25,21 +27,6 @@ _RENEWALS = 6
 """How often a Lease is renewed in its own duration."""
 _STANDBY_SECONDS, _HANDOVER_SECONDS = 1.0, 0.1
 """How often those look at it who wait for it, and those between whom it changes hands."""
-_PICK_UP_SECONDS = 2
-"""For how long it is the successor's who does not renew it: one that died meanwhile is not waited for."""
-_TRIES = 3
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """Somebody else's Lease, and when we first saw it so."""
-
-    lease: Lease
-    at: float
-
-    def left(self, now: float) -> float:
-        """How long its holder may still believe in it."""
-        return self.at + (self.lease.spec.lease_duration_seconds or 0) - now
 
 
 @dataclass(frozen=True)
@@ -91,7 +78,7 @@ class Writer:
         self._mine: Lease | None = None
         self._held_until = float("-inf")
         self._ready_term = 0
-        self._theirs: _Seen | None = None
+        self._theirs: Seen | None = None
         self._error = ""
         self._catching_up: asyncio.Task[None] | None = None
 
@@ -233,30 +220,9 @@ class Writer:
             await self._write(lease)
 
     async def _give(self, lease: Lease) -> None:
-        """Write the successor into it, or nobody. Once that is sent we do not bind any more."""
+        """From the moment that this is sent we do not bind any more."""
         self._mine, self._held_until = None, float("-inf")
-        for _ in range(_TRIES):
-            if lease.holder != self.identity:
-                return
-            successor = Notes.of(lease).successor
-            # A Lease of one second and of nobody: as client-go gives it back.
-            spec = LeaseSpec(
-                holder_identity="",
-                lease_duration_seconds=1,
-                lease_transitions=lease.spec.lease_transitions,
-            )
-            if successor:
-                now = micro_time()
-                spec = LeaseSpec(successor, _PICK_UP_SECONDS, now, now, (spec.lease_transitions or 0) + 1)
-            try:
-                await self._api.update(Notes().on(lease), spec)
-            except ApiError as error:
-                if error.status != 409:
-                    raise
-                lease = await self._api.read()
-            else:
-                log.info("%s goes to %s", self._title, successor or "whoever is next")
-                return
+        await give_away(self._api, lease)
 
     async def _stand_by(self, lease: Lease) -> None:
         """Say that we are there, or that we come where its holder leaves."""
@@ -264,33 +230,23 @@ class Writer:
         if notes.successor == self.identity:
             coming.begin()
             if coming.held and notes.asked != self.identity:
-                await self._note(lease, replace(notes, asked=self.identity))
+                await write_notes(self._api, lease, replace(notes, asked=self.identity))
             return
         coming.end()
         if self._departure is not None or not coming.able():
             return
         if notes.leaving and not notes.successor:
-            if await self._note(lease, replace(notes, successor=self.identity)):
+            if await write_notes(self._api, lease, replace(notes, successor=self.identity)):
                 log.info("%s is to be ours: %s leaves", self._title, lease.holder)
                 coming.begin()
         elif not notes.standby:
-            await self._note(lease, replace(notes, standby=self.identity))
-
-    async def _note(self, lease: Lease, notes: Notes) -> bool:
-        """Write notes on somebody else's Lease; whether it had not changed meanwhile."""
-        try:
-            await self._api.update(notes.on(lease), lease.spec)
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise
-            return False
-        return True
+            await write_notes(self._api, lease, replace(notes, standby=self.identity))
 
     def _run_out(self, lease: Lease) -> bool:
         """Whether its holder must have stopped: it has not moved for its duration, as we saw it."""
         now, seen = self._clock(), self._theirs
-        if seen is None or _moved(seen.lease, lease):
-            self._theirs = _Seen(lease, now)
+        if seen is None or seen.moved(lease):
+            self._theirs = Seen(lease, now)
             return False
         self._theirs = replace(seen, lease=lease)
         return seen.left(now) <= 0
@@ -353,11 +309,3 @@ class Writer:
     @property
     def _title(self) -> str:
         return f"lease {self._api.namespace}/{self._api.name}"
-
-
-def _moved(seen: Lease, lease: Lease) -> bool:
-    """Whether its holder has written it since; notes of others are no sign of him."""
-    if seen.spec != lease.spec:
-        return True
-    # A wall clock that stands still writes the same time again.
-    return seen != lease and Notes.of(seen) == Notes.of(lease)
