@@ -163,7 +163,7 @@ def _line(part: Part, name: str) -> list[str]:
 
 def _made_of(parts: Sequence[Part]) -> str:
     head = ["pods", "decode, µs", "`json.loads`, µs", "÷", "apply, µs"]
-    head += [f"with a snapshot every {EVENTS_A_SNAPSHOT} events, µs", "a snapshot after one event, ms"]
+    head += [f"with a snapshot every {EVENTS_A_SNAPSHOT} events, µs", "one, and a snapshot after it, µs"]
     lines = []
     for part in parts:
         event = part.event
@@ -176,7 +176,7 @@ def _made_of(parts: Sequence[Part]) -> str:
                 f"{event.json / event.decode:.1f}",
                 f"**{applied}**" if event.apply >= EVENT_BUDGET_MICROSECONDS else applied,
                 f"{event.with_snapshots:.1f}",
-                f"{event.single_snapshot_ms:.1f}",
+                f"{event.single_snapshot:.1f}",
             ]
         )
     return rows(head, lines)

@@ -7,19 +7,22 @@ the wire benchmark, some 12.4 KB. What differs from one to the next is what diff
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from bench.wire_requests import make_node, node_name
 
 APPS, RACKS = 500, 50
+_SEED = 7
 _SINCE = "2026-01-01T00:00:00Z"
 _IMAGE = "registry.example.com/team/service"
 _NUMBER, _APP, _NODE, _VERSION, _REVISION = _PLACES = "@number@", "@app@", "@node@", "@version@", "@revision@"
 
 
 def pod_bytes(number: int, *, node: str, version: int = 1) -> bytes:
-    """A pod; another version of the same pod has another label."""
+    """A pod; odd and even versions of it have different labels."""
     values = {
         _NUMBER: b"%06d" % number,
         _APP: b"%d" % (number % APPS),
@@ -28,6 +31,19 @@ def pod_bytes(number: int, *, node: str, version: int = 1) -> bytes:
         _REVISION: b"%d" % (version % 2),
     }
     return b"".join([values.get(place, text) for place, text in _POD])
+
+
+def changing_pods(nodes: int, pods: int) -> Iterator[bytes]:
+    """Pods that change where they are, in no order and without end; each has another label than it had."""
+    dice = random.Random(_SEED)  # noqa: S311 - the same each time
+    last: dict[int, int] = {}
+    version = 1
+    while True:
+        number = dice.randrange(pods)
+        # Odd and even versions have different labels.
+        version += 2 if (version + 1) % 2 == last.get(number, 1) % 2 else 1
+        last[number] = version
+        yield pod_bytes(number, node=home_of(number, nodes), version=version)
 
 
 def node_bytes(number: int) -> bytes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import random
 import ssl
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,12 +18,11 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from bench.state_cluster import end_of_list, event, home_of, node_bytes, pod_bytes
+from bench.state_cluster import changing_pods, end_of_list, event, home_of, node_bytes, pod_bytes
 
 HAPPEN = "/happen"
 _BLOCK = 32
 _STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-_SEED = 7
 
 
 def chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -41,7 +39,6 @@ class StandIn:
     nodes: int
     pods: int
     watchers: list[asyncio.StreamWriter] = field(default_factory=list)
-    version: int = 1
 
     def __post_init__(self) -> None:
         each_node = [event("ADDED", node_bytes(number)) for number in range(self.nodes)]
@@ -80,20 +77,16 @@ class StandIn:
 
     async def _happen(self, count: int) -> None:
         """So many pods change, in no order; then there is one more, so that somebody can see the end."""
-        # One seed for all: everybody is told the same.
-        dice = random.Random(_SEED)  # noqa: S311 - the same each time
-        changed: list[bytes] = []
-        for _ in range(count - 1):
-            self.version += 1
-            changed.append(self._pod("MODIFIED", dice.randrange(self.pods), version=self.version))
-        changed.append(self._pod("ADDED", self.pods))
+        # From the first one on each time: everybody is told the same.
+        pods = islice(changing_pods(self.nodes, self.pods), count - 1)
+        changed = [*(event("MODIFIED", pod) for pod in pods), self._pod("ADDED", self.pods)]
         for block in list(chunks(changed)):
             for watcher in self.watchers:
                 watcher.write(block)
             await asyncio.gather(*(watcher.drain() for watcher in self.watchers))
 
-    def _pod(self, kind: str, number: int, *, version: int = 1) -> bytes:
-        return event(kind, pod_bytes(number, node=home_of(number, self.nodes), version=version))
+    def _pod(self, kind: str, number: int) -> bytes:
+        return event(kind, pod_bytes(number, node=home_of(number, self.nodes)))
 
 
 def _whole(status: bytes) -> bytes:

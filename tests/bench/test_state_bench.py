@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import islice
 
 import pytest
 
@@ -9,8 +10,8 @@ from bayplan.client.rest import NODES, PODS
 from bayplan.client.watch import WatchEvent, bookmark
 from bench import state
 from bench.process import cpu_seconds, memory_mb
-from bench.state_cluster import end_of_list, event, home_of, node_bytes, pod_bytes
-from bench.state_events import EventCosts, changes, full_cache, measure
+from bench.state_cluster import changing_pods, end_of_list, event, home_of, node_bytes, pod_bytes
+from bench.state_events import EventCosts, full_cache, measure
 from bench.state_stand_in import chunks
 
 
@@ -49,10 +50,22 @@ def test_every_line_is_a_chunk() -> None:
 def test_events_change_pods_that_are_there() -> None:
     cache = full_cache(nodes=5, pods=40)
 
-    costs = measure(cache, list(changes(5, 40, 30)))
+    costs = measure(cache, changing_pods(5, 40), 30)
 
     assert (cache.node_count, cache.pod_count) == (5, 40)
     assert min(costs.decode, costs.json, costs.apply, costs.with_snapshots) > 0
+
+
+def test_every_event_is_a_change() -> None:
+    cache = full_cache(nodes=5, pods=40)
+
+    for line in islice(changing_pods(5, 40), 200):
+        before, told = cache.snapshot(), PODS.one.decode(line)
+        known = cache.pod(told.key)
+        cache.put_pod(told)
+        assert known is not None
+        assert known.labels != told.labels
+        assert cache.snapshot() is not before
 
 
 def test_the_kernel_knows_this_process() -> None:
@@ -63,7 +76,7 @@ def test_the_kernel_knows_this_process() -> None:
 def part(pods: int, *, peak_mb: float = 400.0, apply: float = 20.0) -> state.Part:
     ours = [state.Seen(seconds, 300.0, peak_mb, 40.0, 310.0) for seconds in (2.0, 4.0, 3.0)]
     theirs = [state.Seen(seconds, 900.0, 1200.0, 60.0, 900.0) for seconds in (6.0, 6.0, 6.0)]
-    event = EventCosts(10.0, 30.0, apply, 25.0, single_snapshot_ms=1.5, collection_seconds=0.5)
+    event = EventCosts(10.0, 30.0, apply, 25.0, single_snapshot=1.5, collection_seconds=0.5)
     return state.Part(pods, {state.OURS: ours, state.PEER: theirs}, event)
 
 
