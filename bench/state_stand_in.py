@@ -78,7 +78,7 @@ class StandIn:
     async def _happen(self, count: int) -> None:
         """So many pods change, in no order; then there is one more, so that somebody can see the end."""
         # From the first one on each time: everybody is told the same.
-        pods = islice(changing_pods(self.nodes, self.pods), count - 1)
+        pods = islice(changing_pods(self.nodes, self.pods), max(0, count - 1))
         changed = [*(event("MODIFIED", pod) for pod in pods), self._pod("ADDED", self.pods)]
         for block in list(chunks(changed)):
             for watcher in self.watchers:
