@@ -124,6 +124,21 @@ def test_pods_that_wait_are_told_in_the_order_in_which_they_came() -> None:
     assert [pod.name for pod in cache.snapshot().elsewhere or ()] == [*left[1:], "p0", "last"]
 
 
+def test_what_was_worked_out_of_a_pod_holds_while_its_spec_is_the_same() -> None:
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    first, placed = make_pod("p", cpu="1"), make_pod("p", cpu="1", node="a", labels={"is": "different"})
+    known = first.requests
+    cache.put_pod(first)
+    cache.put_pod(placed)
+    assert placed.requests is known
+
+    larger = make_pod("p", cpu="2", node="a")
+    cache.put_pod(larger)
+    assert larger.requests["cpu"] == 2000
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [2000]
+
+
 def test_a_pod_with_another_request_is_summed_up_anew() -> None:
     cache = Cache()
     cache.put_node(make_node("a", cpu=4).object)

@@ -67,6 +67,15 @@ def _same_but_version(known: Pod, pod: Pod) -> bool:
     return was == now
 
 
+def _take_over(known: Pod, pod: Pod) -> None:
+    """What was worked out of a spec holds while it is the same, wherever the pod is."""
+    was, now = known.spec or NO_SPEC, pod.spec or NO_SPEC
+    if was.node_name != now.node_name:
+        was = msgspec.structs.replace(was, node_name=now.node_name)
+    if was == now:
+        pod.__dict__.update(known.__dict__)
+
+
 def _asks_the_same(known: Pod, pod: Pod) -> bool:
     """Whether the sum of what is requested on its node is the same with either."""
     if known.node_name != pod.node_name or pod.finished:
@@ -150,7 +159,10 @@ class Cache:
         if self._says_nothing_new(key, pod):
             return
         known = self._pods.get(key)
-        asks_the_same = known is not None and _asks_the_same(known, pod)
+        asks_the_same = False
+        if known is not None:
+            _take_over(known, pod)
+            asks_the_same = _asks_the_same(known, pod)
         self._take_away(key, sum_stays=asks_the_same)
         if pod.finished:
             return
