@@ -4,9 +4,6 @@ import pytest
 
 from bench import journal
 
-# What others do on the machine only adds to it: one calm run is enough, and is waited for within bounds.
-CALM_TRIES = 20
-
 
 def test_it_prints_what_a_decision_costs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -23,20 +20,16 @@ def test_it_prints_what_a_decision_costs(
 
 @pytest.mark.alone
 def test_writing_down_takes_a_twentieth_of_a_filter_call_at_most() -> None:
-    parts: list[float] = []
-    while len(parts) < CALM_TRIES and min(parts, default=1.0) > journal.MAX_PART:
-        call, part = journal.part_of_a_filter_call(5000, 40)
-        parts.append(part / call)
+    # Others work on the machine too: what it costs is what it costs in the quietest run.
+    runs = [journal.part_of_a_filter_call(5000, 40) for _ in range(3)]
 
-    assert min(parts) <= journal.MAX_PART, parts
+    assert min(part / call for call, part in runs) <= journal.MAX_PART, runs
 
 
 @pytest.mark.alone
 def test_a_call_hardly_notices_that_it_is_written_to_disk() -> None:
-    parts: list[float] = []
-    while len(parts) < CALM_TRIES and min(parts, default=1.0) > journal.MAX_PART:
-        run = journal.disk_beside_filter_calls(5000, 4, pause_seconds=journal.PAUSE_SECONDS)
-        parts.append((run.with_seconds - run.without_seconds) / run.without_seconds)
+    runs = [journal.disk_beside_filter_calls(5000, 12, pause_seconds=journal.PAUSE_SECONDS) for _ in range(4)]
 
+    parts = [(each.with_seconds - each.without_seconds) / each.without_seconds for each in runs]
     assert min(parts) <= journal.MAX_PART, parts
-    assert run.line_bytes < 50_000
+    assert max(each.line_bytes for each in runs) < 50_000
