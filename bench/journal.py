@@ -81,6 +81,7 @@ def _measured(
         body = _body(number, cluster)
         start = time.perf_counter()
         answer = verbs.filter(body, cluster, Attempt())
+        answer.write_down()
         calls.append(time.perf_counter() - start)
         assert not answer.error, answer.error
         decision = filter_nodes(policies, Question(pod, cluster.nodes, cluster, datetime.now(UTC)))
@@ -125,7 +126,7 @@ def disk_beside_filter_calls(nodes: int, turns: int, *, pause_seconds: float) ->
             for body in bodies:
                 calling.set()
                 start = time.perf_counter()
-                verbs.filter(body, cluster, Attempt())
+                verbs.filter(body, cluster, Attempt()).write_down()
                 spent += time.perf_counter() - start
                 calling.clear()
                 time.sleep(pause_seconds)

@@ -141,9 +141,9 @@ def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
         if codes.ndim == 0:
             codes = np.full(count, codes, dtype=np.int16)
         _check_shape(hook, codes, count)
-        if ((codes < 0) | (codes > len(result.reasons))).any():
+        if not result.sound and ((codes < 0) | (codes > len(result.reasons))).any():
             raise BadResult(f"{hook.title}: the Verdict has a code without a reason; use Reason.where(...)")
-        return Verdict(codes, result.reasons, result.values)
+        return Verdict(codes, result.reasons, result.values, sound=True)
     if isinstance(result, Mapping):
         _check_names(hook, result, nodes)
         return Verdict.of(_reason(hook, result.get(name), name) for name in nodes.names)
@@ -178,8 +178,9 @@ def _numbers(hook: Hook, given: Any, nodes: NodeTable) -> NDArray[np.float64]:
     if values.ndim == 0:
         values = np.full(len(nodes), values)
     _check_shape(hook, values, len(nodes))
+    whole = values.dtype.kind != "f"
     values = values.astype(np.float64)
-    if np.isinf(values).any():
+    if not whole and np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise BadResult(f"{hook.title}: score of node {nodes.names[row]} is infinite; use NaN for no opinion")
     return values

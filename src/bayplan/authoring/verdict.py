@@ -48,13 +48,15 @@ class Reason:
         refused = np.asarray(mask)
         if refused.dtype != np.bool_:
             raise TypeError(f"where() wants true or false a node, not {refused.dtype}")
-        return Verdict(refused.astype(np.int16), (self,), (values,))
+        codes = refused.astype(np.int16)
+        codes.flags.writeable = False
+        return Verdict(codes, (self,), (values,), sound=True)
 
 
 class Verdict:
     """Which nodes are refused, and for which reason. ``a | b`` refuses what either refuses."""
 
-    __slots__ = ("codes", "places", "reasons", "values")
+    __slots__ = ("codes", "places", "reasons", "sound", "values")
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class Verdict:
         values: tuple[Mapping[str, Any], ...] | None = None,
         *,
         places: NDArray[np.intp] | None = None,
+        sound: bool = False,
     ) -> None:
         self.codes = codes
         """One number a node: 0 passes, ``k`` is refused for ``reasons[k - 1]``."""
@@ -70,6 +73,8 @@ class Verdict:
         self.values = values or ({},) * len(reasons)
         self.places = places
         """Where each row's values are, of a verdict on a choice of rows; else ``None``."""
+        self.sound = sound
+        """Whether each code is known to have a reason: nobody need look again."""
 
     @classmethod
     def of(cls, given: Iterable[Reason | None]) -> "Verdict":

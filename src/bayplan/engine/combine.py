@@ -29,17 +29,20 @@ def normalise(
         # Whole numbers stay whole: sums of them are compared for equality.
         clipped = scores if _within(scores) else np.clip(scores, 0.0, 100.0)
         return 100.0 - clipped if best == "low" else clipped
-    opinions = scores[~np.isnan(scores)]
-    if not opinions.size:
-        return scores
-    low, high = range or (float(opinions.min()), float(opinions.max()))
+    if range is None:
+        opinions = scores[~np.isnan(scores)]
+        if not opinions.size:
+            return scores
+        range = float(opinions.min()), float(opinions.max())
+    low, high = range
     if low == high:
         return np.where(np.isnan(scores), np.nan, NEUTRAL)
     if math.isinf(high - low):
         # The distance between two finite floats need not be finite; that of their halves is. Only
         # then: the half of the smallest float is 0.
         scores, low, high = scores / 2, low / 2, high / 2
-    scaled = (np.clip(scores, low, high) - low) / (high - low) * 100.0
+    # Not `np.clip`, which takes a long way to the same two.
+    scaled = (np.minimum(np.maximum(scores, low), high) - low) / (high - low) * 100.0
     return 100.0 - scaled if best == "low" else scaled
 
 
@@ -50,6 +53,8 @@ def _within(scores: Floats) -> bool:
 
 def combine(scores: Sequence[Floats], weights: Sequence[float], count: int) -> Floats:
     """The weighted mean of normalised scores, over those who have an opinion about the node."""
+    if len(scores) == 1 and weights[0] and not math.isnan(scores[0].sum()):
+        return scores[0]
     # Only the proportions count. Whole weights of whole scores give exact sums, so that equals stay equal;
     # where a sum could leave the floats they are taken of the heaviest.
     scale = 1.0 if all(_SMALL < given < _LARGE for given in weights) else max(weights)

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from bayplan.authoring import lift
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.verdict import Reason
@@ -52,7 +54,9 @@ def commit(
     rows = others.find([node])
     if rows[0] == UNKNOWN_ROW:
         return Commitment(f"node {node}: {NOT_IN_VIEW.text}")
-    here = replace(question, nodes=others.nodes.take(rows, [node]), cluster=others, not_in_view=())
+    here = msgspec.structs.replace(
+        question, nodes=others.nodes.take(rows, [node]), cluster=others, not_in_view=()
+    )
     decision, ready = filter_to_allocate(mine, here, attempt)
     failures = tuple(outcome.failure for outcome in decision.failures if outcome.failure)
     refusal = decision.refusal(0)

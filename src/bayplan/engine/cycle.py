@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from bayplan.authoring.scope import EVERY_POD
 from bayplan.authoring.verdict import Score, Verdict
 from bayplan.engine.again import Again
 from bayplan.engine.combine import combine, normalise
-from bayplan.engine.decision import NOBODY, Decision, Outcome
+from bayplan.engine.decision import NOBODY, Decision, Outcome, nobody
 from bayplan.engine.guard import CURRENT_POD, Attempt, Failure, guarded
 from bayplan.engine.memory import Memory, Recalled
 from bayplan.kube.pod import Pod
@@ -25,8 +25,7 @@ from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.table import NodeTable
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What is asked: where may this pod go, of these nodes, in this cluster, at this moment."""
 
     pod: Pod
@@ -100,7 +99,7 @@ def filter_and_score(
     cycle.filter()
     filtered = cycle.decision(scored=False)
     passed = filtered.passed
-    left = np.flatnonzero(passed)
+    left = passed.nonzero()[0]
     scored = None
     if not filtered.error and left.size > more_than:
         table = nodes if left.size == len(nodes) else nodes.take(left)
@@ -124,13 +123,15 @@ class _Cycle:
         self, policies: Sequence[Policy], question: Question, attempt: Attempt, again: Again | None = None
     ) -> None:
         # Shadows last: they see what the others left, and change nothing.
-        self.policies = sorted(interested(policies, question.pod, shadows=True), key=lambda p: p.shadow)
+        self.policies = interested(policies, question.pod, shadows=True)
+        if any(policy.shadow for policy in self.policies):
+            self.policies.sort(key=lambda policy: policy.shadow)
         self._question = question
         self._attempt = attempt
         self._again = again
         self._started = time.perf_counter()
         self._outcomes: list[Outcome] = []
-        self._refused_by = np.full(len(question.nodes), NOBODY, dtype=np.int16)
+        self._refused_by = nobody(len(question.nodes))
         self._error = ""
         self.beside_others = False
         """Whether a node was refused for those for whom it is kept."""
@@ -140,7 +141,9 @@ class _Cycle:
 
     def over(self, nodes: NodeTable, again: Again | None) -> "_Cycle":
         """Another one for the same pod over these nodes, by policies that have prepared already."""
-        other = _Cycle(self.policies, replace(self._question, nodes=nodes), self._attempt, again)
+        other = _Cycle(
+            self.policies, msgspec.structs.replace(self._question, nodes=nodes), self._attempt, again
+        )
         other._available = {
             number: {**available, "nodes": nodes} if available else available
             for number, available in self._available.items()
@@ -166,8 +169,18 @@ class _Cycle:
         """Run a hard filter over all nodes: each keeps the first reason that it got."""
         verdict = self._verdict(policy, hook)
         if verdict is not None and verdict.reasons and not policy.shadow:
-            fresh = verdict.refused & (self._refused_by == NOBODY)
-            self._refused_by[fresh] = len(self._outcomes) - 1
+            if self._refused_by.flags.writeable:
+                self._mark(verdict.refused & (self._refused_by == NOBODY))
+            else:
+                # The first one who refuses anything.
+                number = np.int16(len(self._outcomes) - 1)
+                self._refused_by = np.where(verdict.codes, number, np.int16(NOBODY))
+
+    def _mark(self, refused: NDArray[np.bool_] | NDArray[np.intp]) -> None:
+        """These nodes were refused by who spoke last."""
+        if not self._refused_by.flags.writeable:
+            self._refused_by = self._refused_by.copy()
+        self._refused_by[refused] = len(self._outcomes) - 1
 
     def _refuse_beside_expected(self) -> None:
         """Run the hard filters once more over nodes that are kept for others, with those others there."""
@@ -180,7 +193,7 @@ class _Cycle:
         coming = {names[row]: expected[names[row]] for row in rows.tolist()}
         cluster = question.cluster.cases(coming=coming)
         nodes = cluster.nodes.take(cluster.find(list(coming)), list(coming))
-        beside = replace(question, nodes=nodes, cluster=cluster)
+        beside = msgspec.structs.replace(question, nodes=nodes, cluster=cluster)
         found = filter_nodes([_hard(policy) for policy in self.policies], beside, self._attempt)
         self._error = found.error
         for number, outcome in enumerate(found.outcomes):
@@ -188,7 +201,7 @@ class _Cycle:
             if outcome.verdict is not None and refused.size:
                 verdict = outcome.verdict.spread(rows, len(names))
                 self._outcomes.append(msgspec.structs.replace(outcome, verdict=verdict))
-                self._refused_by[refused] = len(self._outcomes) - 1
+                self._mark(refused)
                 self.beside_others = True
             elif outcome.failure:
                 self._outcomes.append(outcome)
@@ -201,7 +214,7 @@ class _Cycle:
             return
         if verdict.refused.sum() < left.size:
             if not policy.shadow:
-                self._refused_by[verdict.refused] = len(self._outcomes) - 1
+                self._mark(verdict.refused)
         elif left.size:
             self._outcomes[-1] = msgspec.structs.replace(self._outcomes[-1], void=True)
 

@@ -1,7 +1,7 @@
 """What was decided about one pod, and why: the record that every door hands on."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from typing import Any
@@ -19,6 +19,15 @@ from bayplan.snapshot.table import NodeTable
 NOBODY = -1
 Rows = NDArray[np.intp]
 NOT_IN_VIEW = Reason("node is not in Bayplan's view", helped_by=frozenset({"nodes"}))
+
+
+_EVERY_NODE = np.full(1 << 16, NOBODY, dtype=np.int16)
+_EVERY_NODE.flags.writeable = False
+
+
+def nobody(count: int) -> NDArray[np.int16]:
+    """`NOBODY` for so many nodes, not to be written to: all decisions that refuse nobody share it."""
+    return _EVERY_NODE[:count] if count <= len(_EVERY_NODE) else np.full(count, NOBODY, dtype=np.int16)
 
 
 class Outcome(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -54,8 +63,7 @@ class Refusal:
     detail: str = ""
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Every node's verdict and score, by policy."""
 
     pod: Pod
@@ -75,14 +83,14 @@ class Decision:
     """How often the pod was told others before them."""
     judged: bool = True
     """False where no policy is for this pod: everything passes untouched."""
-    seconds: float = field(default=0.0, compare=False)
+    seconds: float = 0.0
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:
         """One bool a node: true where nobody refused it."""
         return np.equal(self.refused_by, NOBODY)
 
-    @property
+    @cached_property
     def passed_names(self) -> list[str]:
         """Names of the nodes that passed, in the order they were asked about."""
         names = self.nodes.names
@@ -113,12 +121,10 @@ class Decision:
 
     @cached_property
     def _groups(self) -> Sequence[tuple[Outcome, Reason, Rows]]:
-        if not self.refused_by.size or self.refused_by.max() == NOBODY:
-            return ()
         return [
             (outcome, reason, rows)
             for number, outcome in enumerate(self.outcomes)
-            if outcome.verdict is not None
+            if outcome.verdict is not None and outcome.verdict.reasons
             for reason, rows in _by_reason(outcome.verdict, self.refused_by == number)
         ]
 
@@ -126,12 +132,20 @@ class Decision:
         """The rows that a shadow policy would have refused and nobody did, grouped as `groups` does."""
         for outcome in self.outcomes:
             if outcome.shadow and outcome.verdict is not None and not outcome.void:
-                for reason, rows in _by_reason(outcome.verdict, self.passed):
+                for reason, rows in _by_reason(outcome.verdict, self.passed & outcome.verdict.refused):
                     yield outcome, reason, rows
 
 
-def _by_reason(verdict: Verdict, chosen: NDArray[np.bool_]) -> Iterator[tuple[Reason, Rows]]:
+def _by_reason(verdict: Verdict, refused: NDArray[np.bool_]) -> Iterator[tuple[Reason, Rows]]:
+    """Those of a verdict's refused rows that are chosen, by reason."""
+    rows = refused.nonzero()[0]
+    if not rows.size:
+        return
+    if len(verdict.reasons) == 1:
+        yield verdict.reasons[0], rows
+        return
+    codes = verdict.codes[rows]
     for code, reason in enumerate(verdict.reasons, start=1):
-        rows = np.flatnonzero(chosen & (verdict.codes == code))
-        if rows.size:
-            yield reason, rows
+        found = rows[codes == code]
+        if found.size:
+            yield reason, found

@@ -33,7 +33,9 @@ class PodRef(Struct, frozen=True):
     @classmethod
     def of(cls, pod: Pod) -> "PodRef":
         """The part of a pod that the journal keeps."""
-        labels = dict(itertools.islice(pod.labels.items(), _KEPT_LABELS))
+        labels = dict(pod.labels)
+        if len(labels) > _KEPT_LABELS:
+            labels = dict(itertools.islice(labels.items(), _KEPT_LABELS))
         return cls(
             pod.namespace, pod.name, pod.uid, labels, dict(pod.requests), pod.priority, pod.scheduler_name
         )
@@ -172,16 +174,16 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
     @property
     def nbytes(self) -> int:
         """Roughly what it takes, without what it shares with others."""
-        arrays = self.rows.nbytes + self.refused_by.nbytes
-        arrays += sum(each.nbytes for each in (self.total, self.kept) if each is not None)
-        texts = [
-            self.error,
-            *self.not_in_view,
-            *itertools.chain.from_iterable((*self.dropped, *self.would_drop)),
-        ]
-        texts += itertools.chain.from_iterable(self.pod.labels.items())
-        written = len(texts) * _TEXT_BYTES + sum(map(len, texts))
-        return _BASE_BYTES + arrays + written + sum(voice.nbytes for voice in self.voices)
+        size = _BASE_BYTES + self.rows.nbytes + self.refused_by.nbytes
+        for array in (self.total, self.kept):
+            if array is not None:
+                size += array.nbytes
+        for voice in self.voices:
+            size += voice.nbytes
+        texts = [self.error, *self.not_in_view, *self.pod.labels, *self.pod.labels.values()]
+        for row in (*self.dropped, *self.would_drop):
+            texts += row
+        return size + len(texts) * _TEXT_BYTES + sum(map(len, texts))
 
     @property
     def shared(self) -> list[Sequence[str]]:

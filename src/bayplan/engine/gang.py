@@ -168,7 +168,9 @@ class _Trying:
         node = self._pick(narrow.best)
         if not self._commits:
             return Seat(pod, wide, node)
-        given = commit(self._policies, replace(question, nodes=here.nodes), node, self._attempt)
+        given = commit(
+            self._policies, msgspec.structs.replace(question, nodes=here.nodes), node, self._attempt
+        )
         if given.refusal:
             return Misfit(pod, wide, f"{given.refusal}.")
         return Seat(pod, wide, node, given.annotations)

@@ -1,7 +1,5 @@
 """What the journal keeps of a gang's members: a decision over all nodes, whichever of them were looked at."""
 
-from dataclasses import replace
-
 import msgspec
 import numpy as np
 
@@ -42,4 +40,6 @@ def over_all(judged: Decision, cluster: Snapshot, domain: Domain) -> Decision:
     for outcome in judged.outcomes:
         verdict = outcome.verdict.spread(rows, count) if outcome.verdict is not None else None
         outcomes.append(msgspec.structs.replace(outcome, verdict=verdict))
-    return replace(judged, nodes=cluster.nodes, outcomes=tuple(outcomes), refused_by=refused_by)
+    return msgspec.structs.replace(
+        judged, nodes=cluster.nodes, outcomes=tuple(outcomes), refused_by=refused_by
+    )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from bayplan.authoring.verdict import Score, Verdict
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.entry import Entry, PodRef, Voice, text_bytes
+from bayplan.kube.pod import Pod
 
 log = logging.getLogger(__name__)
 
@@ -43,16 +44,30 @@ class Journal:
         self._holders: Counter[int] = Counter()
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
+        nobody = Pod()
+        self._last = nobody, PodRef.of(nobody)
 
-    def write(self, verb: str, decision: Decision, *, generation: int, observe: bool = False) -> Entry:
-        """Keep a decision."""
+    def next_number(self) -> int:
+        """The number of a decision that will be written."""
+        return next(self._numbers)
+
+    def write(
+        self,
+        verb: str,
+        decision: Decision,
+        *,
+        generation: int,
+        observe: bool = False,
+        number: int | None = None,
+    ) -> Entry:
+        """Keep a decision, under its number where it has one already."""
         names, rows = decision.nodes.origin
         entry = Entry(
-            number=next(self._numbers),
+            number=self.next_number() if number is None else number,
             at=self.clock(),
             verb=verb,
             generation=generation,
-            pod=PodRef.of(decision.pod),
+            pod=self._who(decision.pod),
             names=names,
             rows=rows,
             voices=tuple(_voice(outcome) for outcome in decision.outcomes),
@@ -66,6 +81,15 @@ class Journal:
             turn=decision.turn,
         )
         return self._keep(entry)
+
+    def _who(self, pod: Pod) -> PodRef:
+        """The part of a pod that is kept; a pod is filtered and scored in turn, and is the same then."""
+        last, known = self._last
+        if last is not pod:
+            known = PodRef.of(pod)
+            # Both at once: another thread may look at the same time.
+            self._last = pod, known
+        return known
 
     def note(self, verb: str, pod: PodRef, *, generation: int, error: str = "", **more: Any) -> Entry:
         """Keep what was done, where there is no decision over nodes: a bind, a preemption."""

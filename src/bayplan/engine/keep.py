@@ -7,10 +7,10 @@ each time the next ones in order are told, so that none is tried for ever.
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from zlib import crc32
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,7 +73,7 @@ def filter_and_keep(
     if attempt.turn is None:
         attempt.turn = turns.of(question.pod.uid)
     kept = best(scored.total, scored.nodes, question.pod.uid, keep=keep, turn=attempt.turn)
-    return filtered, replace(scored, kept=kept, turn=attempt.turn)
+    return filtered, msgspec.structs.replace(scored, kept=kept, turn=attempt.turn)
 
 
 def best(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, *, keep: int, turn: int = 0) -> Rows:
@@ -95,6 +95,12 @@ def best(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, *, keep:
 def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: int) -> Rows:
     """The first rows of the order, without putting the rest in order."""
     count = len(nodes)
+    if keep == 1 and total is not None and count:
+        equal = (total == total.max()).nonzero()[0]
+        if equal.size > 1:
+            lowest = int(_mixed(nodes[_NAMES][equal], uid).argmin())
+            equal = equal[lowest : lowest + 1]
+        return equal
     if keep >= count:
         chosen = np.arange(count)
     elif total is None:
@@ -107,7 +113,7 @@ def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: 
             numbers = _mixed(nodes[_NAMES][equal], uid)
             equal = equal[np.argpartition(numbers, wanted - 1)[:wanted]]
         chosen = np.concatenate((better, equal))
-    if total is None or keep == 1:
+    if total is None:
         return chosen
     ranked: Rows = chosen[np.argsort(-total[chosen], kind="stable")]
     return ranked

@@ -8,6 +8,7 @@ the cheapest are kept: kube-scheduler takes no order from us, so preferring mean
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from bayplan.authoring.registry import Policy
@@ -216,7 +217,7 @@ class _Run:
             cluster = cluster.without_on({c.node: c.victims for c in group})
         names = [c.node for c in group]
         nodes = cluster.nodes.take(cluster.find(names), names)
-        question = replace(self._question, nodes=nodes, cluster=cluster, not_in_view=())
+        question = msgspec.structs.replace(self._question, nodes=nodes, cluster=cluster, not_in_view=())
         hard = [
             replace(p, hooks=tuple(h for h in p.hooks if h.spec.kind != "prefer")) for p in self._policies
         ]

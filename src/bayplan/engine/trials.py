@@ -8,6 +8,8 @@ evictions of other nodes: it is asked about one node at a time, and it alone is.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes, filters, interested
 from bayplan.engine.decision import Decision
@@ -119,7 +121,7 @@ class Trials:
         load.domains_read = False
         nodes = cluster.nodes.take(cluster.find(names), names)
         decision = filter_nodes(
-            policies, replace(self._question, nodes=nodes, cluster=watched), self._attempt
+            policies, msgspec.structs.replace(self._question, nodes=nodes, cluster=watched), self._attempt
         )
         return decision, len(names) > 1 and (watched.looked or load.domains_read)
 

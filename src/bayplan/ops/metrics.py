@@ -75,6 +75,11 @@ class Metrics:
         self.nodes = counter(
             "bayplan_nodes", "Nodes that policies judged, by verb and verdict.", ["verb", "verdict"]
         )
+        self.scores_ahead = counter(
+            "bayplan_scores_ahead",
+            "Scores worked out before kube-scheduler asked for them, by whether it then did.",
+            ["result"],
+        )
         self.rejections = counter(
             "bayplan_rejections",
             "Nodes refused, by policy and reason; mode is observe or shadow where nothing was changed.",
@@ -192,6 +197,8 @@ class Metrics:
             self.reloads.labels(result)
         for result in ("written", "dropped", "failed"):
             self.journal_lines.labels(result)
+        for result in ("used", "unused"):
+            self.scores_ahead.labels(result)
 
     def _count_for_every_pod(self) -> None:
         self.request_of, self.duration_of = Children(self.requests), Children(self.duration)
@@ -220,6 +227,10 @@ class Metrics:
         self._nodes_of(verb, "passed").inc(len(decision.nodes) - refused)
         if decision.not_in_view:
             self._nodes_of(verb, "not-in-view").inc(len(decision.not_in_view))
+
+    def prepared(self, result: str) -> None:
+        """Count what became of scores that were worked out ahead of time: ``used`` or ``unused``."""
+        self.scores_ahead.labels(result).inc()
 
     def cut(self, scored: Decision) -> None:
         """Count the nodes that passed a filter and were not told."""

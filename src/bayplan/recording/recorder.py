@@ -49,10 +49,15 @@ class Noted(Generic[T]):
 
     def __init__(self, work: Callable[[Attempt], T]) -> None:
         self._work = work
-        self.attempt = Attempt()
+        self._attempt: Attempt | None = None
+
+    @property
+    def attempt(self) -> Attempt:
+        """The last one; an empty one where it was not even tried."""
+        return self._attempt or Attempt()
 
     def __call__(self, attempt: Attempt) -> T:
-        self.attempt = attempt
+        self._attempt = attempt
         return self._work(attempt)
 
 

@@ -1,8 +1,9 @@
 """The same question once more: what was said, and where other policies say something else."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
+
+import msgspec
 
 from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
@@ -65,7 +66,9 @@ def judge_again(
     if readings is not call.readings:
         cluster = question.cluster.with_readings(readings)
         names = question.nodes.names
-        question = replace(question, cluster=cluster, nodes=cluster.nodes.take(cluster.find(names), names))
+        question = msgspec.structs.replace(
+            question, cluster=cluster, nodes=cluster.nodes.take(cluster.find(names), names)
+        )
     # Live, a pod whose bind is not settled goes to that node or nowhere, whatever the policies.
     policies, _ = settled(policies, question.pod, question.cluster)
     said = judge(policies, question, attempt)

@@ -70,9 +70,15 @@ class _Job(Generic[T]):
         return self.ended
 
     def outcome(self) -> T:
-        """What came of a job that has ended."""
-        if self._error is not None:
-            raise self._error
+        """What came of a job that has ended; to be asked once."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                # The error knows this frame and what was asked: if the frame knew the error, a request's
+                # memory would wait for the garbage collector.
+                del error
         return self._result  # type: ignore[return-value]
 
     def run(self) -> None:

@@ -23,6 +23,18 @@ _ROOM = 4
 class NodeRows(dict[str, int]):
     """The row of each node, by name. It is not changed any more once rows were found in it."""
 
+    def find_each(self, names: Sequence[str]) -> NDArray[np.intp] | None:
+        """Rows of these nodes; ``None`` where one is not there, or is named twice."""
+        if len(names) < _MANY or self._table is None:
+            # Lists: after a pause NumPy's own code has to be fetched, and each of its functions takes longer
+            # than a few hundred names.
+            found = list(map(self.get, names))
+            if None in found or len(set(found)) < len(found):
+                return None
+            return np.array(found, dtype=np.intp)
+        rows = self.find(names)
+        return None if rows.min() == UNKNOWN_ROW or np.bincount(rows).max() > 1 else rows
+
     def find(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Rows of these nodes; `UNKNOWN_ROW` for a name that is not there."""
         if len(names) < _MANY or self._table is None:

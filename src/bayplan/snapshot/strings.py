@@ -121,6 +121,8 @@ class Strings:
         raise TypeError(f"cannot compare a column of text with {type(other).__name__}")
 
     def __ne__(self, other: object) -> NDArray[np.bool_]:  # type: ignore[override]
+        if isinstance(other, str) and (code := self._codes_by_value.get(other)) is not None:
+            return np.not_equal(self.codes, code)
         return ~(self == other)
 
     def __len__(self) -> int:

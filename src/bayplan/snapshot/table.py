@@ -133,7 +133,11 @@ class NodeTable:
     def names(self) -> Sequence[str]:
         """Names of the nodes, in row order."""
         if self._names is None:
-            self._names = [node.name for node in self.objects]
+            if self._parent is not None and self._rows is not None:
+                every = self._parent.names
+                self._names = [every[row] for row in self._rows.tolist()]
+            else:
+                self._names = [node.name for node in self.objects]
         return self._names
 
     def name(self, row: int) -> str:
@@ -158,8 +162,8 @@ class NodeTable:
     def take(self, rows: NDArray[np.intp], names: Sequence[str] | None = None) -> "NodeTable":
         """A table of these rows; ``names`` saves looking them up again."""
         part = NodeTable([])
-        part._parent = self
-        part._rows = rows
+        part._parent, mine = self._root()
+        part._rows = rows if mine is None else mine[rows]
         part._names = names
         return part
 
@@ -361,6 +365,11 @@ class NodeTable:
         """Of one value for each node of the whole cluster, those of our nodes."""
         _, rows = self._root()
         return values if rows is None else values[rows]
+
+    @property
+    def every_name(self) -> Sequence[str]:
+        """The names of the table that everything was taken from."""
+        return self._root()[0].names
 
     @property
     def origin(self) -> tuple[Sequence[str], NDArray[np.uint32]]:

@@ -10,5 +10,5 @@ _STEP = 100 / MAX_EXTENDER_PRIORITY
 def to_wire(scores: ArrayLike) -> list[int]:
     """Whole numbers in the same order: of two nodes, the better one never gets less."""
     steps = np.asarray(scores, dtype=np.float64) / _STEP + 0.5
-    whole: list[int] = steps.clip(0, MAX_EXTENDER_PRIORITY).astype(np.int64).tolist()
+    whole: list[int] = np.minimum(np.maximum(steps, 0), MAX_EXTENDER_PRIORITY).astype(np.int64).tolist()
     return whole

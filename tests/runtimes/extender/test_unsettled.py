@@ -65,6 +65,7 @@ def verbs(*policies: Policy, observe: bool = False) -> Verbs:
 def ask(verb: str, pod: Pod, cluster: Snapshot, *, of: Verbs | None = None, **body: Any) -> Any:
     request = {"Pod": pod, "Nodes": None, "NodeNames": NAMES, **body}
     said: Answer = getattr(of or verbs(), verb)(msgspec.json.encode(request), cluster, Attempt())
+    said.write_down()
     return json.loads(said.body)
 
 

@@ -1,11 +1,10 @@
 """From what was decided to what kube-scheduler is told."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import compress, repeat
 
 import numpy as np
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from bayplan.engine.decision import NOT_IN_VIEW, Decision
 from bayplan.engine.preempt import Candidate
@@ -16,8 +15,7 @@ from bayplan.wire.codec import encode
 from bayplan.wire.scale import to_wire
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The nodes of a request, in its order, and the form it wants them back in."""
 
     names: list[str]
@@ -89,7 +87,7 @@ def filter_answer(
     failed_nodes_always: bool = True,
 ) -> bytes:
     """What `filter_result` says, as bytes; put together where nodes are names that need no escapes."""
-    if asked.nodes is not None or decision.not_in_view or not spelling.is_plain(decision.nodes.origin[0]):
+    if asked.nodes is not None or decision.not_in_view or not spelling.is_plain(decision.nodes.every_name):
         result = filter_result(
             asked,
             decision,
@@ -98,23 +96,19 @@ def filter_answer(
             failed_nodes_always=failed_nodes_always,
         )
         return encode(result)
-    names, passed = decision.nodes.names, decision.passed
+    told: Sequence[str] = decision.passed_names
     failed = unresolvable = ""
-    if failed_nodes_always or not passed.any():
-        failed, unresolvable = (
-            assemble.refusals(decision, preemptible=each, heeded=failed_nodes_heeded)
-            for each in (True, False)
-        )
-    told: Iterable[str] = compress(names, passed.tolist())
+    if failed_nodes_always or not told:
+        failed, unresolvable = assemble.refusals(decision, heeded=failed_nodes_heeded)
     if cut is not None and cut.kept is not None:
-        told = [names[row] for row in np.flatnonzero(passed)[np.sort(cut.kept)].tolist()]
+        told = [told[place] for place in sorted(cut.kept.tolist())]
     return assemble.filter_answer(told, failed, unresolvable)
 
 
 def priorities_answer(asked: Asked, decision: Decision, *, spelling: Spelling) -> bytes:
     """What `priorities` says, as bytes; put together where it can be."""
     plain = bool(asked.names) and not decision.not_in_view and decision.total is not None
-    if decision.total is None or not (plain and spelling.is_plain(decision.nodes.origin[0])):
+    if decision.total is None or not (plain and spelling.is_plain(decision.nodes.every_name)):
         return encode(priorities(asked, decision))
     return assemble.priorities_answer(asked.names, to_wire(decision.total))
 

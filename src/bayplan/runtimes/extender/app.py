@@ -9,9 +9,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 
+from bayplan.engine.guard import Attempt
 from bayplan.kube.yaml import suggest
 from bayplan.ops.logs import Sparingly
 from bayplan.ops.metrics import Metrics
@@ -20,6 +22,7 @@ from bayplan.ops.tracing import Tracing, begin, note_hooks
 from bayplan.recording.notes import Basis
 from bayplan.recording.recorder import Noted, Recorder
 from bayplan.runtimes.extender import answer
+from bayplan.runtimes.extender.ahead import Ahead, Foreseen, Prepared, foresee
 from bayplan.runtimes.extender.exchange import LARGE_BYTES, BodyError, Request, Response
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.rejudge import Call
@@ -88,6 +91,7 @@ class ExtenderApp:
         # Few at a time, so that memory stays bounded.
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._warnings = Sparingly()
+        self._ahead = Ahead(metrics.prepared)
         prefix = "/" + path.strip("/")
         self._prefix = prefix if prefix.endswith("/") else prefix + "/"
         self._routes = {self._prefix + verb: verb for verb in VERBS}
@@ -144,7 +148,6 @@ class ExtenderApp:
         if judged and self._working >= self._limits.max_in_flight:
             text = f"{self._working} requests in flight: raise extender.limits.maxInFlight"
             return self._json(self._problem(verb, "overload", text, body=body))
-        self._metrics.size_of(verb).observe(len(body))
         start = time.perf_counter()
         self._working += judged
         # To the end of this request, whatever is loaded meanwhile.
@@ -156,11 +159,16 @@ class ExtenderApp:
         finally:
             self._working -= judged
         seconds = time.perf_counter() - start
-        self._metrics.duration_of(verb).observe(seconds)
-        self._metrics.request_of(verb, said.result).inc()
+        # What is called soon comes after the answer was sent.
+        self._soon(self._count, verb, said, seconds, len(body))
         if trace is not None and self.tracing is not None:
             self.tracing.tell(trace, seconds=seconds, result=said.result, error=said.error)
         return self._json(said, generation=generation.number)
+
+    def _count(self, verb: str, said: Answer, seconds: float, size: int) -> None:
+        self._metrics.size_of(verb).observe(size)
+        self._metrics.duration_of(verb).observe(seconds)
+        self._metrics.request_of(verb, said.result).inc()
 
     async def _say(self, generation: Generation, verb: str, body: bytes) -> Answer:
         try:
@@ -187,6 +195,8 @@ class ExtenderApp:
 
     async def _judge(self, generation: Generation, verb: str, body: bytes) -> Answer:
         """What the policies say over the view; again where the view was behind kube-scheduler's."""
+        if verb == "prioritize" and (ready := await self._ready(generation, body)) is not None:
+            return ready
         work: Callable[..., Answer] = getattr(generation.verbs, verb)
         for last in (*[False] * _SECOND_LOOKS, True):
             # Taken here: the view belongs to the event loop, the snapshot to whoever holds it.
@@ -200,17 +210,70 @@ class ExtenderApp:
             note_hooks(noted.attempt)
             if last or cluster is None or not await self._behind(said, cluster):
                 break
+            said.write_down()
         if said.cut_for:
             # Once for all the looks at it: what kube-scheduler was told is what counts.
             generation.verbs.turns.told(said.cut_for)
         if said.refused is not None and self.nudge is not None:
             self.nudge.refused(said.refused.pod, said.refused.helped_by)
-        if self.recorder is not None:
-            basis = Basis(generation.told, cluster, readings, noted.attempt)
-            self.recorder.answered(verb, body, said.body, basis=basis)
-        if self.shadow is not None:
-            self.shadow.offer(Call(verb, body, said, cluster, readings, noted.attempt.now))
+        call = Call(verb, body, said, cluster, readings, noted.attempt.now)
+        self._answered(generation, call, noted.attempt)
         return said
+
+    def _answered(self, generation: Generation, call: Call, attempt: Attempt) -> None:
+        """Tell those who look on; what is to be written down is so when the answer is on its way."""
+        if self.recorder is not None:
+            basis = Basis(generation.told, call.cluster, call.readings, attempt)
+            self.recorder.answered(call.verb, call.body, call.said.body, basis=basis)
+        if self.shadow is not None:
+            self.shadow.offer(call)
+        if len(call.body) > LARGE_BYTES:
+            # At once: it is little beside the request, whose memory is not to be kept any longer.
+            call.said.write_down()
+        elif call.verb == "filter":
+            self._soon(self._look_ahead, generation, call)
+        else:
+            self._soon(call.said.write_down)
+
+    def _look_ahead(self, generation: Generation, call: Call) -> None:
+        """The answer to a filter is sent: work out what will be asked next, if that is known."""
+        now = asyncio.get_running_loop().time()
+        foreseen = foresee(call, generation, now=now)
+        if foreseen is not None and self._ahead.expect(foreseen):
+            foreseen.prepared = asyncio.get_running_loop().create_task(self._prepare(foreseen))
+        # After the first step of that task, which somebody is about to wait for.
+        self._soon(call.said.write_down)
+
+    async def _prepare(self, foreseen: Foreseen) -> Prepared | None:
+        generation = foreseen.generation
+        noted = Noted[Answer](partial(generation.verbs.prioritize_passed, foreseen.filtered))
+        try:
+            with generation.used():
+                said = await self._workers.run(
+                    noted, optional=generation.shadows, patience_seconds=_PATIENCE_SECONDS
+                )
+        except Exception as error:
+            # Whoever asks will be told.
+            log.debug("no scores ahead of time: %r", error)
+            return None
+        failed = said.judged is None or said.judged.decision.failures
+        return None if failed else Prepared(said, noted.attempt)
+
+    async def _ready(self, generation: Generation, body: bytes) -> Answer | None:
+        """The answer to a prioritize that was foreseen."""
+        found = await self._ahead.take(body, generation, now=asyncio.get_running_loop().time())
+        if found is None:
+            return None
+        foreseen, prepared = found
+        note_hooks(prepared.attempt)
+        seen, attempt = foreseen.cluster, prepared.attempt
+        call = Call("prioritize", body, prepared.said, seen, foreseen.readings, attempt.now)
+        self._answered(generation, call, attempt)
+        return prepared.said
+
+    def _soon(self, work: Callable[..., None], *given: Any) -> None:
+        """Do it after what is going on now: an answer that is about to be sent is sent before."""
+        asyncio.get_running_loop().call_soon(work, *given)
 
     async def _behind(self, said: Answer, seen: Snapshot) -> bool:
         if said.not_in_view and await self.view.read(said.not_in_view):

@@ -5,10 +5,8 @@ where it does not hold, the answer is encoded in the usual way, and says the sam
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import compress
 
 import msgspec
-import numpy as np
 
 from bayplan.engine.decision import Decision, Rows
 from bayplan.wire.scale import MAX_EXTENDER_PRIORITY
@@ -44,22 +42,21 @@ def filter_answer(told: Iterable[str], failed: str, unresolvable: str) -> bytes:
     ).encode()
 
 
-def refusals(decision: Decision, *, preemptible: bool, heeded: bool) -> str:
-    """Names with their reasons, as the inside of an object: those that eviction may help, or the others."""
-    parts = [
-        _refused(decision, reason.text, rows)
-        for _, reason, rows in decision.groups()
-        if (reason.preemptible and heeded) is preemptible
-    ]
-    return ",".join(parts)
+def refusals(decision: Decision, *, heeded: bool) -> tuple[str, str]:
+    """Names with reasons, as the inside of two objects: those that eviction may help, and the others."""
+    failed: list[str] = []
+    unresolvable: list[str] = []
+    for _, reason, rows in decision.groups():
+        part = failed if reason.preemptible and heeded else unresolvable
+        part.append(_refused(decision, reason.text, rows))
+    return ",".join(failed), ",".join(unresolvable)
 
 
 def _refused(decision: Decision, reason: str, rows: Rows) -> str:
-    chosen = np.zeros(len(decision.nodes), dtype=bool)
-    chosen[rows] = True
+    names = decision.nodes.names
     why = msgspec.json.encode(reason).decode()
-    names = f'":{why},"'.join(compress(decision.nodes.names, chosen.tolist()))
-    return f'"{names}":{why}'
+    found = f'":{why},"'.join([names[row] for row in rows.tolist()])
+    return f'"{found}":{why}'
 
 
 def priorities_answer(names: Sequence[str], scores: Sequence[int]) -> bytes:

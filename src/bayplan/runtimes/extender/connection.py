@@ -18,6 +18,7 @@ import httptools
 
 from bayplan.ops.logs import Sparingly
 from bayplan.runtimes.extender.exchange import Request, Response
+from bayplan.runtimes.extender.heads import LONGEST, Heads
 from bayplan.runtimes.limits import Limits
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._parser = httptools.HttpRequestParser(self)
+        self._heads = Heads()
         self._url = b""
         self._headers: dict[str, str] = {}
         self._head_bytes = 0
@@ -93,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
             request.filled(nbytes)
             if request.complete:
                 self._room = self._arriving = None
-        else:
+        elif not self._known(nbytes):
             self._feed(self._server.scratch[:nbytes])
 
     def eof_received(self) -> bool:
@@ -210,12 +212,42 @@ class Connection(asyncio.BufferedProtocol):
         """Who works on an answer."""
         return self._task
 
+    def _known(self, count: int) -> bool:
+        """Whether a request begins with these bytes in words that we know; they are taken then."""
+        if self._arriving is not None or self._in_head or self._queue or self._garbage or self._choked:
+            return False
+        scratch = self._server.scratch
+        found = self._heads.find(cast("bytearray", scratch.obj), count)
+        if found is None:
+            return False
+        head, length, start = found
+        if count - start > length:
+            # More than one request: it takes a parser to know where the next one begins.
+            return False
+        request = Request(
+            self,
+            method=head.method,
+            path=head.path,
+            headers={**head.headers, "content-length": str(length)},
+            limit=self._server.limits.max_body_bytes,
+            keep_alive=True,
+        )
+        self._queue.append(request)
+        request.take(bytes(scratch[start:count]))
+        if not request.complete:
+            self._arriving = request
+            self._hold_back(request)
+        if self._task is None:
+            self._begin_next()
+        return True
+
     def _measure(self, count: int) -> None:
         self._head_bytes += count
         if self._head_bytes > _HEAD_BYTES:
             raise ValueError(_LONG_HEAD)
 
     def _feed(self, data: memoryview) -> None:
+        between = self._arriving is None and not self._in_head and not self._queue
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
@@ -230,7 +262,12 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self._head_in_bounds(len(data)):
             return
+        if between and len(self._queue) == 1:
+            self._heads.remember(bytes(data[:LONGEST]), self._queue[0])
         if self._arriving is not None:
+            if self._arriving.length is not None:
+                # The rest of the body goes past the parser, so the next request needs another one.
+                self._parser = httptools.HttpRequestParser(self)
             self._hold_back(self._arriving)
         elif len(self._queue) > _QUEUED:
             self._transport.pause_reading()
@@ -255,9 +292,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _hold_back(self, request: Request) -> None:
         """The head is there and the body is not: a small one is read on, a large one when it is wanted."""
-        if request.length is not None:
-            # The rest of the body goes past the parser, so the next request needs another one.
-            self._parser = httptools.HttpRequestParser(self)
         if request.wanted or not (request.large or "expect" in request.headers):
             self._room = request.room()
         elif not request.wanted:

@@ -1,8 +1,9 @@
 """The two ends of one exchange over HTTP: what a caller sent, and what it is told."""
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import Protocol, cast
+
+from msgspec import Struct, field
 
 # From here on a request is large: few are read at a time, and none before its turn.
 LARGE_BYTES = 1024 * 1024
@@ -15,8 +16,7 @@ class BodyError(Exception):
     """The body was not read; the text says why. The connection is usable where all of it came."""
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(Struct, frozen=True):
     """An answer, JSON whatever the status."""
 
     body: bytes

@@ -1,7 +1,8 @@
 """A request that was answered, to be put to a candidate once more."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from bayplan.engine.cycle import Question
 from bayplan.engine.decision import Decision
@@ -13,8 +14,7 @@ from bayplan.snapshot.sources import Readings
 from bayplan.wire.scale import to_wire
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """What was asked, seen and said."""
 
     verb: str

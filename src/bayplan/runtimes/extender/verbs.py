@@ -5,11 +5,13 @@ them for simulations that it throws away.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
+import msgspec
 import numpy as np
 
 from bayplan.authoring.registry import Policy
@@ -47,8 +49,7 @@ NAMES_WITHOUT_VIEW = (
 NO_BINDER = "bind needs the API server: start with --kubeconfig or --in-cluster, or drop bindVerb"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What to send back, and how to count it."""
 
     body: bytes
@@ -62,6 +63,9 @@ class Answer:
     """What was decided, of filter and prioritize; ``None`` where no policy was for the pod."""
     cut_for: str = ""
     """UID of the pod whose answer was cut down: when it comes again, it is the turn of other nodes."""
+    write_down: Callable[[], None] = lambda: None
+    """Counts what was decided and puts it into the journal. For whoever sends the answer to call, once, when
+    it is on its way: kube-scheduler need not wait for that."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,7 @@ class Refused:
     helped_by: frozenset[str]
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """A question with what was said to it, for whoever asks it again."""
 
     question: Question
@@ -122,13 +125,13 @@ class Verbs:
             return Answer(encode(answer.pass_all(_asked_as_sent(args))))
         asked, question = _question(args, pod, cluster, readings, attempt.now)
         decision, cut = self._filtered(policies, question, attempt)
-        self.metrics.ran(attempt)
-        judged = Judged(question, decision, self._record("filter", decision))
+        judged = Judged(question, decision, self.journal.next_number())
+        write = partial(self._record_filter, judged, cut, attempt)
         if self.observe:
-            return Answer(encode(answer.pass_all(asked)), judged=judged)
+            return Answer(encode(answer.pass_all(asked)), judged=judged, write_down=write)
         if decision.error:
             error = encode(answer.filter_error(decision.error))
-            return Answer(error, "error", decision.error, judged=judged)
+            return Answer(error, "error", decision.error, judged=judged, write_down=write)
         told = answer.filter_answer(
             asked,
             decision,
@@ -138,7 +141,6 @@ class Verbs:
             failed_nodes_always=self.failed_nodes_always,
         )
         if cut is not None:
-            self._record("keep", cut)
             # As of prioritize: who failed to score has no opinion, and the pod goes on.
             said = "error" if cut.error else "ok"
             return Answer(
@@ -148,9 +150,11 @@ class Verbs:
                 not_in_view=decision.not_in_view,
                 judged=judged,
                 cut_for=pod.uid,
+                write_down=write,
             )
         refused = None if decision.passed.any() else Refused(pod, _helped_by(decision))
-        return Answer(told, not_in_view=decision.not_in_view, refused=refused, judged=judged)
+        missing = decision.not_in_view
+        return Answer(told, not_in_view=missing, refused=refused, judged=judged, write_down=write)
 
     def _filtered(
         self, policies: Sequence[Policy], question: Question, attempt: Attempt
@@ -167,18 +171,37 @@ class Verbs:
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
         attempt.pod = pod.key
-        if not any(p.of_kind("score") for p in interested(self.policies, pod, shadows=True)):
+        if not self.scores(pod):
             return Answer(encode(answer.no_priorities(_asked(args))))
         policies, cluster = settled(self.policies, pod, cluster)
         asked, question = _question(args, pod, cluster, readings, attempt.now)
+        return self._scored(policies, asked, question, attempt)
+
+    def scores(self, pod: Pod) -> bool:
+        """Whether anybody has an opinion about nodes for this pod."""
+        return any(p.of_kind("score") for p in interested(self.policies, pod, shadows=True))
+
+    def prioritize_passed(self, filtered: Judged, attempt: Attempt) -> Answer:
+        """What prioritize will say about the nodes that passed, before anybody asks."""
+        question = filtered.question
+        attempt.pod = question.pod.key
+        rows = filtered.decision.passed.nonzero()[0]
+        names = filtered.decision.passed_names
+        question = msgspec.structs.replace(question, nodes=question.nodes.take(rows, names), now=attempt.now)
+        return self._scored(self.policies, Asked(names, None, wants_names=True), question, attempt)
+
+    def _scored(
+        self, policies: Sequence[Policy], asked: Asked, question: Question, attempt: Attempt
+    ) -> Answer:
         decision = score_nodes(policies, question, attempt)
-        self.metrics.ran(attempt)
-        judged = Judged(question, decision, self._record("prioritize", decision))
+        judged = Judged(question, decision, self.journal.next_number())
+        write = partial(self._record_scores, judged, attempt)
         if self.observe:
-            return Answer(encode(answer.no_priorities(asked)), judged=judged)
+            return Answer(encode(answer.no_priorities(asked)), judged=judged, write_down=write)
         # kube-scheduler has no place for an error here: whoever failed has no opinion.
         body = answer.priorities_answer(asked, decision, spelling=self._spelling)
-        return Answer(body, "error" if decision.error else "ok", decision.error, judged=judged)
+        said = "error" if decision.error else "ok"
+        return Answer(body, said, decision.error, judged=judged, write_down=write)
 
     def preempt(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
@@ -258,13 +281,25 @@ class Verbs:
             log.debug("%s: nothing to pass on: %s", verb, error)
         return None
 
-    def _record(self, verb: str, decision: Decision) -> int:
-        """Count it and write it down; its number."""
+    def _record_filter(self, judged: Judged, cut: Decision | None, attempt: Attempt) -> None:
+        self.metrics.ran(attempt)
+        self._record("filter", judged.decision, judged.number)
+        if cut is not None:
+            self._record("keep", cut)
+
+    def _record_scores(self, judged: Judged, attempt: Attempt) -> None:
+        self.metrics.ran(attempt)
+        self._record("prioritize", judged.decision, judged.number)
+
+    def _record(self, verb: str, decision: Decision, number: int | None = None) -> None:
+        """Count it and write it down, under its number where it has one already."""
         if decision.kept is None:
             self.metrics.decided(verb, decision, observe=self.observe)
         else:
             self.metrics.cut(decision)
-        entry = self.journal.write(verb, decision, generation=self.generation, observe=self.observe)
+        entry = self.journal.write(
+            verb, decision, generation=self.generation, observe=self.observe, number=number
+        )
         for outcome in decision.failures:
             if outcome.failure:
                 text = f"{outcome.failure.text} (pod {decision.pod.key}, {verb})"
@@ -276,7 +311,6 @@ class Verbs:
             told = _told(decision, would=self.observe)
             extra = {"pod": decision.pod.key, "decision": entry.number}
             log.log(level, "%s%s %s: %s", mode, verb, decision.pod.key, told, extra=extra)
-        return entry.number
 
     def _record_preemption(self, decision: PreemptDecision) -> None:
         self.metrics.preempted(decision, observe=self.observe)
@@ -368,16 +402,14 @@ def _question(
             raise WireError(NAMES_WITHOUT_VIEW)
         view = Snapshot.build([], None)
     view = view.with_readings(readings)
-    rows = view.find(names)
-    if rows.size and rows.min() == UNKNOWN_ROW:
-        _unique(names)
-        missing = tuple(name for name, row in zip(names, rows.tolist(), strict=True) if row == UNKNOWN_ROW)
-        known = [name for name, row in zip(names, rows.tolist(), strict=True) if row != UNKNOWN_ROW]
-        return asked, Question(pod, view.nodes.take(rows[rows != UNKNOWN_ROW], known), view, now, missing)
-    # Rows are numbers: whether one is there twice is seen without a look at the names.
-    if np.bincount(rows, minlength=1).max() > 1:
-        _unique(names)
-    return asked, Question(pod, view.nodes.take(rows, names), view, now)
+    rows = view.rows.find_each(names)
+    if rows is not None:
+        return asked, Question(pod, view.nodes.take(rows, names), view, now)
+    _unique(names)
+    every = view.find(names)
+    missing = tuple(name for name, row in zip(names, every.tolist(), strict=True) if row == UNKNOWN_ROW)
+    known = [name for name, row in zip(names, every.tolist(), strict=True) if row != UNKNOWN_ROW]
+    return asked, Question(pod, view.nodes.take(every[every != UNKNOWN_ROW], known), view, now, missing)
 
 
 def _pod_of(args: v1.ExtenderArgs) -> Pod:

@@ -5,7 +5,6 @@ kube-scheduler's own plugins are not run; what they would refuse is among the no
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -58,7 +57,7 @@ def judge(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, *, weight: fl
     passed = [] if filtered.error else filtered.passed_names
     if passed:
         survivors = cluster.nodes.take(cluster.find(passed), passed)
-        scored = score_nodes(policies, replace(question, nodes=survivors))
+        scored = score_nodes(policies, msgspec.structs.replace(question, nodes=survivors))
         journal.write("prioritize", scored, generation=_GENERATION)
     why = explain(
         journal.entries(), every_node=cluster.nodes.names, chosen="", to_wire=to_wire, weight=weight

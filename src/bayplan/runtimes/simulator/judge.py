@@ -1,7 +1,9 @@
 """One recorded request before any policies: which nodes pass, and which of them is the best."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
@@ -66,7 +68,9 @@ def _judge(policies: Sequence[Policy], question: Question, case: Case) -> Judgem
     filtered = filter_nodes(policies, question, case.attempt())
     passed = [] if filtered.error else filtered.passed_names
     cluster = question.cluster
-    survivors = replace(question, nodes=cluster.nodes.take(cluster.find(passed), passed), not_in_view=())
+    survivors = msgspec.structs.replace(
+        question, nodes=cluster.nodes.take(cluster.find(passed), passed), not_in_view=()
+    )
     scored = score_nodes(policies, survivors, case.attempt())
     totals = [0.0] * len(passed) if scored.total is None else scored.total.tolist()
     return Judgement(question.pod, cluster, filtered, passed, totals)
