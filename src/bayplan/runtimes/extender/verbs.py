@@ -12,7 +12,6 @@ from functools import partial
 from typing import Protocol
 
 import msgspec
-import numpy as np
 
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.verdict import Reason
