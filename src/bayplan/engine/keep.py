@@ -96,7 +96,7 @@ def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: 
     """The first rows of the order, without putting the rest in order."""
     count = len(nodes)
     if keep == 1 and total is not None and count:
-        equal = (total == total.max()).nonzero()[0]
+        equal: Rows = (total == total.max()).nonzero()[0]
         if equal.size > 1:
             lowest = int(_mixed(nodes[_NAMES][equal], uid).argmin())
             equal = equal[lowest : lowest + 1]

@@ -12,9 +12,11 @@ import pytest
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags
 from bayplan.engine.entry import Entry
+from bayplan.engine.guard import Attempt
 from bayplan.runtimes.extender import ahead
 from bayplan.runtimes.extender.options import options_from
 from bayplan.runtimes.extender.serve import Server
+from bayplan.runtimes.extender.verbs import Answer, Judged, Verbs
 from bayplan.testing import make_cluster, make_node
 from tests.runtimes.extender.caller import Caller, Reply, make_pod, metric, names_request
 from tests.runtimes.extender.obedient import make_options, serving, write_config
@@ -207,18 +209,25 @@ async def test_a_score_that_fails_is_asked_again_and_told(server: Server, caller
     assert told(await attempt(caller, "fine"))["best"] == 10
 
 
-async def test_who_never_asks_for_scores_costs_a_few_and_no_more(server: Server, caller: Caller) -> None:
-    for number in range(40):
-        await caller.post("filter", body(f"web-{number}"))
-    _, unused = await counts(server)
-    for number in range(40):
-        await caller.post("filter", body(f"more-{number}"))
+async def test_who_never_asks_for_scores_costs_a_few_and_no_more(
+    server: Server, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored = []
+    work = Verbs.prioritize_passed
 
-    assert unused == ahead._AT_ONCE + ahead._PATIENCE - 1
-    assert await counts(server) == (0, unused)
-    await attempt(caller, "again")
-    await attempt(caller, "and again")
-    assert await counts(server) == (1, unused)
+    def noted(self: Verbs, filtered: Judged, attempt: Attempt) -> Answer:
+        scored.append(filtered.question.pod.name)
+        return work(self, filtered, attempt)
+
+    monkeypatch.setattr(Verbs, "prioritize_passed", noted)
+    for number in range(100):
+        await caller.post("filter", body(f"web-{number}"))
+
+    assert scored == [f"web-{number}" for number in range(ahead._AT_ONCE + ahead._PATIENCE - 1)]
+    for number in range(ahead._SELDOM + 1):
+        await attempt(caller, f"again-{number}")
+    used, _ = await counts(server)
+    assert used >= 1, "somebody asks for scores again"
 
 
 async def test_several_callers_take_turns(server: Server, caller: Caller) -> None:

@@ -23,6 +23,8 @@ from bayplan.snapshot.sources import Readings
 _AT_ONCE = 4
 # A caller that never asks for scores costs so many that nobody wanted, and no more.
 _PATIENCE = 3
+# Where nobody asks for scores, so many filters go by until somebody looks whether that has changed.
+_SELDOM = 16
 # kube-scheduler asks within milliseconds; later the cluster may be another one.
 _KEPT_SECONDS = 1.0
 _KEY = b'"NodeNames":'
@@ -61,11 +63,18 @@ class Ahead:
     _expected: deque[Foreseen] = field(default_factory=deque)
     _wanted: bool = False
     _unused: int = 0
+    _filters: int = 0
+
+    def worth_a_look(self) -> bool:
+        """Whether to find out what comes after a filter: each time, or once in a while if nobody wants it."""
+        self._filters += 1
+        return self._wanted or self._filters % _SELDOM == 1
 
     def expect(self, foreseen: Foreseen) -> bool:
         """Remember it; whether it is worth an answer, by what became of those before it."""
         self._expected.append(foreseen)
-        while len(self._expected) > _AT_ONCE:
+        # Those of policies that were replaced would keep them in memory.
+        while len(self._expected) > _AT_ONCE or self._expected[0].generation is not foreseen.generation:
             if self._expected.popleft().prepared is not None:
                 self.count("unused")
                 self._unused += 1

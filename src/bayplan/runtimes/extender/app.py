@@ -237,10 +237,11 @@ class ExtenderApp:
 
     def _look_ahead(self, generation: Generation, call: Call) -> None:
         """The answer to a filter is sent: work out what will be asked next, if that is known."""
-        now = asyncio.get_running_loop().time()
-        foreseen = foresee(call, generation, now=now)
-        if foreseen is not None and self._ahead.expect(foreseen):
-            foreseen.prepared = asyncio.get_running_loop().create_task(self._prepare(foreseen))
+        loop = asyncio.get_running_loop()
+        if self._ahead.worth_a_look():
+            foreseen = foresee(call, generation, now=loop.time())
+            if foreseen is not None and self._ahead.expect(foreseen):
+                foreseen.prepared = loop.create_task(self._prepare(foreseen))
         # After the first step of that task, which somebody is about to wait for.
         self._soon(call.said.write_down)
 
