@@ -2,7 +2,8 @@
 
 All extenders get names only, and are asked to filter and to prioritize. Bayplan runs as in production: it
 follows the API server, and has its journal, its metrics and its page on, with somebody listening to the page.
-The Go extender has none of that, and knows its nodes from a file.
+The Go extender has none of that, and knows its nodes from a file. So does the bare server, which is nothing
+to use: it shows how near we are to the least that a Python process can do.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -23,6 +25,7 @@ from tests.controlplane.processes import Child
 from tests.e2e.extender import Extender
 
 NONE, GO = "none", "go"
+_BARE: Mapping[str, Sequence[str]] = {"bare": [], "bare-keep": ["keep"]}
 _READY_SECONDS = 120.0
 
 
@@ -54,6 +57,8 @@ VARIANTS = (
     Variant("ten", "Bayplan, ten policies", "ten.py", aim=Aim(GO, 1.3)),
     Variant("reasons", "Bayplan, failedNodes: whenNonePass", "policy.py", {"failedNodes": "whenNonePass"}),
     Variant("keep", "Bayplan, keep: 1", "policy.py", {"keep": 1}, aim=Aim(NONE, 1.0)),
+    Variant("bare", "a bare server in Python"),
+    Variant("bare-keep", "a bare server in Python, the best node alone"),
 )
 
 
@@ -72,7 +77,19 @@ def asked(variant: Variant, plane: ControlPlane, *, folder: Path, nodes: Path) -
         with _bayplan(variant, plane, folder) as running:
             yield running
     elif variant.key == GO:
-        with _go(folder, nodes) as running:
+        with _peer(
+            "Go extender", [find_go(), "-listen=127.0.0.1:{port}", f"-nodes={nodes}"], folder
+        ) as running:
+            yield running
+    elif variant.key in _BARE:
+        argv: list[str | Path] = [
+            sys.executable,
+            PEERS / "bare" / "server.py",
+            "{port}",
+            nodes,
+            *_BARE[variant.key],
+        ]
+        with _peer("bare server", argv, folder) as running:
             yield running
     else:
         yield None
@@ -95,10 +112,11 @@ def _bayplan(variant: Variant, plane: ControlPlane, folder: Path) -> Iterator[As
 
 
 @contextlib.contextmanager
-def _go(folder: Path, nodes: Path) -> Iterator[Asked]:
+def _peer(name: str, argv: Sequence[str | Path], folder: Path) -> Iterator[Asked]:
+    """A peer that answers at ``/filter`` and ``/prioritize``; ``{port}`` in its arguments is where."""
     port = free_port()
-    argv: list[str | Path] = [find_go(), f"-listen=127.0.0.1:{port}", f"-nodes={nodes}"]
-    child = Child("Go extender", argv, log=folder / "go-extender.log")
+    words = [str(word).replace("{port}", str(port)) for word in argv]
+    child = Child(name, words, log=folder / "peer.log")
     try:
         child.wait_until(lambda: _is_healthy(port), _READY_SECONDS)
         entry = {

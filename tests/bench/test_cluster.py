@@ -1,6 +1,11 @@
 """The cluster benchmark without a cluster: its plan, how a run is judged, and its report."""
 
+import contextlib
+import http.client
+import json
 from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -12,9 +17,12 @@ from bench.busy import Busy
 from bench.cluster import Plan, Written, main, make_plan, parse_options, report, say
 from bench.cluster_metrics import ALGORITHM_SECONDS, ATTEMPT_SECONDS
 from bench.cluster_run import Figures, Look, Quantiles, Run, between, wrong_attempts, wrong_places
-from bench.cluster_variants import VARIANTS
+from bench.cluster_variants import VARIANTS, Asked, asked
 from bench.cluster_world import make_pod
+from bench.wire_requests import make_node, write_snapshot
 from bench.wire_servers import PEERS
+from tests.bench.go_peer import require_go
+from tests.controlplane.plane import ControlPlane
 
 FIGURES = Figures(
     pods=1_000,
@@ -53,9 +61,9 @@ def look(at: float, bound: int, *, scheduler: float) -> Look:
 
 
 def test_each_round_another_variant_begins_and_all_have_a_turn() -> None:
-    plan = Plan((1_000,), 2_000, 6, VARIANTS)
+    plan = Plan((1_000,), 2_000, 8, VARIANTS)
 
-    orders = [plan.order(number) for number in range(6)]
+    orders = [plan.order(number) for number in range(8)]
 
     assert [order[0] for order in orders] == list(VARIANTS)
     assert {frozenset(variant.key for variant in order) for order in orders} == {
@@ -63,10 +71,10 @@ def test_each_round_another_variant_begins_and_all_have_a_turn() -> None:
     }
 
 
-def test_by_default_both_sizes_have_five_rounds_of_six_variants() -> None:
+def test_by_default_both_sizes_have_five_rounds_of_eight_variants() -> None:
     plan = make_plan(parse_options([]))
 
-    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 5, 60)
+    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 5, 80)
 
 
 def test_what_is_asked_for_goes_before_what_quick_means() -> None:
@@ -150,8 +158,8 @@ def test_a_run_that_does_not_count_is_told_loudly(capsys: pytest.CaptureFixture[
     say(Run("go", 1_000, 0, ("3 errors",), FIGURES), done=2, plan=plan, elapsed_seconds=60)
 
     assert capsys.readouterr().out.splitlines() == [
-        "... 2 of 6: 1,000 nodes, round 1, Go extender: 200 pods a second; 25% of a core used by others;"
-        " about 2 minutes left",
+        "... 2 of 8: 1,000 nodes, round 1, Go extender: 200 pods a second; 25% of a core used by others;"
+        " about 3 minutes left",
         "!!! DOES NOT COUNT: 3 errors",
     ]
 
@@ -191,3 +199,36 @@ def test_where_no_run_counts_the_page_stays_as_it_was(tmp_path: Path) -> None:
         main([f"--from={earlier}", f"--docs={docs}"])
 
     assert "old" in docs.read_text()
+
+
+@pytest.mark.parametrize("key", ["go", "bare", "bare-keep"])
+def test_peers_answer_alike(tmp_path: Path, key: str) -> None:
+    if key == "go":
+        require_go()
+    variant = next(variant for variant in VARIANTS if variant.key == key)
+    nodes = [make_node(number, images=False) for number in range(30)]
+    write_snapshot(tmp_path / "nodes.json", nodes)
+    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in nodes}
+    ssd = [name for name in labels if labels[name]["disk"] == "ssd"]
+    points = {name: int(labels[name]["example.com/points"]) for name in ssd}
+    told = [max(ssd, key=points.__getitem__)] if key == "bare-keep" else ssd
+
+    with asked(variant, cast("ControlPlane", None), folder=tmp_path, nodes=tmp_path / "nodes.json") as peer:
+        assert peer is not None
+        filtered = post(peer, "filter", list(labels))
+        scored = post(peer, "prioritize", ssd)
+
+    assert filtered["NodeNames"] == told
+    assert set(filtered["FailedNodes"]) == (set() if key == "bare-keep" else set(labels) - set(ssd))
+    assert {line["Host"]: line["Score"] for line in scored} == points
+
+
+def post(peer: Asked, verb: str, names: list[str]) -> Any:
+    """What a peer says to a question as kube-scheduler puts it."""
+    address = urlsplit(peer.entry["urlPrefix"])
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
+    with contextlib.closing(connection):
+        pod = {"metadata": {"name": "web", "namespace": "default"}}
+        body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": names})
+        connection.request("POST", f"/{peer.entry[f'{verb}Verb']}", body)
+        return json.load(connection.getresponse())
