@@ -355,8 +355,9 @@ def test_a_burst_over_the_connection_cap_is_held_by_the_real_server_too(tmp_path
 def test_observe_and_json_logs_are_flags(tmp_path: Path) -> None:
     with served(tmp_path, "--observe", "--log-format=json") as server:
         answer = server.ask("filter", full(refuse='{"node-1": "no"}'))
-        lines = [json.loads(line) for line in server.child.log().splitlines()]
 
+    # When it has ended: what is logged of a decision comes after its answer.
+    lines = [json.loads(line) for line in server.child.log().splitlines()]
     assert len(answer["Nodes"]["items"]) == 3
     assert any("would refuse 1 of 3 nodes (1 no)" in line["message"] for line in lines)
 
