@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bayplan.engine.journal import Journal
 from bayplan.runtimes.connection import HttpServer
+from bayplan.runtimes.fast_loop import run_in_fast_loop
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener
 from bayplan.web.app import PageApp
@@ -41,7 +42,7 @@ class PageServer:
     @contextlib.contextmanager
     def running(self) -> Iterator[PageServer]:
         """Serve while the block runs."""
-        thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        thread = threading.Thread(target=lambda: run_in_fast_loop(self._serve))
         thread.start()
         try:
             assert self._ready.wait(20), "the page did not come up"

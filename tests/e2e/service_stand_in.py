@@ -39,7 +39,6 @@ class Service:
         self._endpoints: list[_Endpoint] = []
         self._turns = itertools.count()
         self._loop = asyncio.new_event_loop()
-        self._pipes: set[asyncio.Task[None]] = set()
         self.port = 0
 
     def add(self, extender: Extender) -> None:
@@ -79,10 +78,16 @@ class Service:
 
     async def _close(self, server: asyncio.Server, probing: asyncio.Task[None]) -> None:
         server.close()
-        tasks = [probing, *self._pipes]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # Who was let in just now is on the way to a task of its own, which can be told to end.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        probing.cancel()
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        # What was cut off is closed when the loop comes by again.
+        await asyncio.sleep(0)
 
     async def _probe(self) -> None:
         """As the kubelet does it: one success makes a server ready, several failures unmake it."""
@@ -102,13 +107,13 @@ class Service:
         return usable[next(self._turns) % len(usable)] if usable else None
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._pipes.add(task)
-        try:
-            await self._connect(reader, writer)
-        finally:
-            self._pipes.discard(task)
+        # Not as a task that ends cancelled, of which asyncio complains.
+        with contextlib.suppress(asyncio.CancelledError):
+            try:
+                await self._connect(reader, writer)
+            finally:
+                # Also where it was told to end before anybody was at the other end.
+                writer.transport.abort()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         endpoint = self._choose()
@@ -120,7 +125,10 @@ class Service:
         except OSError:
             writer.transport.abort()
             return
-        await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+        try:
+            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+        finally:
+            back.transport.abort()
 
 
 async def _pipe(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

@@ -3,12 +3,16 @@
 import asyncio
 import errno
 import socket
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
+from bayplan.runtimes.connection import HttpServer
+from bayplan.runtimes.extender.connection import VerbServer
+from bayplan.runtimes.fast_loop import run_in_fast_loop
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener, ListenError, is_loopback, written
 from bayplan.runtimes.sections import address
@@ -159,3 +163,35 @@ def test_an_address_is_written_as_in_a_url() -> None:
 def test_every_address_is_reached_by_others() -> None:
     assert not is_loopback(address(":1", key="page.listen")[0])
     assert is_loopback(address("[::1]:1", key="page.listen")[0])
+
+
+@pytest.mark.parametrize("steps", range(5))
+@pytest.mark.parametrize("kind", [HttpServer, VerbServer])
+def test_who_is_let_in_while_the_door_closes_is_closed_too(
+    kind: type[HttpServer] | type[VerbServer], steps: int
+) -> None:
+    callers: list[socket.socket] = []
+
+    async def nobody_asks(_request: object) -> Any:
+        raise AssertionError
+
+    async def open_and_close() -> None:
+        listener = Listener(kind(nobody_asks, Limits()), ("127.0.0.1", 0), flag="--listen")
+        await listener.listen(None)
+        callers.extend(socket.create_connection(listener.address) for _ in range(4))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await listener.close()
+
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            run_in_fast_loop(open_and_close)
+        assert [str(each.message) for each in told] == [], "nothing is left open"
+        for caller in callers:
+            caller.settimeout(5)
+            with suppress(ConnectionResetError):
+                assert caller.recv(1) == b""
+    finally:
+        for caller in callers:
+            caller.close()

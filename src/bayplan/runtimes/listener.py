@@ -15,6 +15,7 @@ Address = tuple[str, int]
 EVERY_ADDRESS = "::"
 """All addresses of this machine, of IPv6 and of IPv4; of IPv4 alone where there is no IPv6."""
 _EVERY_IPV4 = "0.0.0.0"  # noqa: S104 - what is asked for with ":8888"
+_STEPS_TO_ENTER = 5
 _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 
 
@@ -92,6 +93,9 @@ class Listener:
     async def close(self) -> None:
         """Close what is still open."""
         self.stop_accepting()
+        # Who was let in just now is on the way to be one of ours: so many times the loop has to come by.
+        for _ in range(_STEPS_TO_ENTER):
+            await asyncio.sleep(0)
         # Idle connections end now; the timeout is for those that are being answered.
         self.http.pre_shutdown()
         await self.http.shutdown(timeout=1.0)
