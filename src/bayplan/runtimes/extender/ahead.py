@@ -10,7 +10,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 
 from bayplan.engine.guard import Attempt
 from bayplan.runtimes.extender.generation import Generation
@@ -107,7 +106,7 @@ def foresee(call: Call, generation: Generation, *, now: float) -> Foreseen | Non
     if judged.decision.not_in_view or judged.decision.failures:
         return None
     names = judged.question.nodes.names
-    passed = list(compress(names, judged.decision.passed.tolist()))
+    passed = judged.decision.passed_names
     # With one node left kube-scheduler asks nobody.
     if len(passed) < 2 or not generation.verbs.scores(judged.question.pod):
         return None
