@@ -135,7 +135,7 @@ class NodeTable:
         if self._names is None:
             if self._parent is not None and self._rows is not None:
                 every = self._parent.names
-                self._names = [every[row] for row in self._rows.tolist()]
+                self._names = list(map(every.__getitem__, self._rows.tolist()))
             else:
                 self._names = [node.name for node in self.objects]
         return self._names

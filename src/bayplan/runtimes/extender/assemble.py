@@ -55,7 +55,7 @@ def refusals(decision: Decision, *, heeded: bool) -> tuple[str, str]:
 def _refused(decision: Decision, reason: str, rows: Rows) -> str:
     names = decision.nodes.names
     why = msgspec.json.encode(reason).decode()
-    found = f'":{why},"'.join([names[row] for row in rows.tolist()])
+    found = f'":{why},"'.join(map(names.__getitem__, rows.tolist()))
     return f'"{found}":{why}'
 
 
