@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from bayplan.client.rest import NODES, PODS
-from bayplan.client.watch import WatchEvent, bookmark
+from bayplan.client.watch import bookmark
 from bench import state
 from bench.process import cpu_seconds, memory_mb
 from bench.state_cluster import changing_pods, end_of_list, event, home_of, node_bytes, pod_bytes
@@ -34,9 +34,9 @@ def test_a_pod_is_of_the_size_of_real_ones() -> None:
 def test_a_list_ends_with_the_bookmark_that_says_so() -> None:
     line = json.loads(end_of_list("Pod"))
 
-    said = WatchEvent(line["type"], json.dumps(line["object"]).encode())  # type: ignore[arg-type]
+    said = PODS.event.decode(json.dumps(line))
 
-    assert bookmark(said) == ("1", True)
+    assert bookmark(said.object) == ("1", True)
 
 
 def test_every_line_is_a_chunk() -> None:

@@ -30,6 +30,18 @@ def event(kind: str, body: dict[str, Any]) -> bytes:
     return json.dumps({"type": kind, "object": body}).encode() + b"\n"
 
 
+# Its "status" is a text, and that of what is watched an object.
+EXPIRED = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Failure",
+    "message": "too old resource version: 5 (50)",
+    "reason": "Expired",
+    "code": 410,
+}
+
+
 def bookmark(version: int, *, end: bool = False) -> bytes:
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     if end:
@@ -241,6 +253,7 @@ async def test_a_connection_that_breaks_is_resumed_without_listing() -> None:
     [
         pytest.param(saying(410, {"message": "too old"}), id="as a status"),
         pytest.param(streaming([event("ERROR", {"code": 410, "message": "too old"})]), id="as an event"),
+        pytest.param(streaming([event("ERROR", EXPIRED)]), id="as an event of an API server"),
     ],
 )
 async def test_a_forgotten_past_means_one_consistent_list_and_deletions_are_found(gone: Reply) -> None:

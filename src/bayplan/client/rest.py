@@ -45,6 +45,13 @@ class Page(msgspec.Struct, Generic[T]):
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
+    """One line of a watch."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+    object: T
+
+
 @dataclass(frozen=True)
 class Resource(Generic[T]):
     """A kind of object, and where it is."""
@@ -52,13 +59,22 @@ class Resource(Generic[T]):
     path: str
     one: msgspec.json.Decoder[T]
     page: msgspec.json.Decoder[Page[T]]
+    event: msgspec.json.Decoder[WatchEvent[T]]
+
+    @classmethod
+    def of(cls, path: str, part: type[T]) -> "Resource[T]":
+        """Those at that path, of which ``part`` is read."""
+        return cls(
+            path,
+            msgspec.json.Decoder(part),
+            msgspec.json.Decoder(Page[part]),  # type: ignore[valid-type]
+            msgspec.json.Decoder(WatchEvent[part]),  # type: ignore[valid-type]
+        )
 
 
-NODES = Resource("/api/v1/nodes", msgspec.json.Decoder(NodeObject), msgspec.json.Decoder(Page[NodeObject]))
-NODES_WITH_IMAGES = Resource[NodeObject](
-    NODES.path, msgspec.json.Decoder(NodeWithImages), msgspec.json.Decoder(Page[NodeWithImages])
-)
-PODS = Resource("/api/v1/pods", msgspec.json.Decoder(Pod), msgspec.json.Decoder(Page[Pod]))
+NODES = Resource.of("/api/v1/nodes", NodeObject)
+NODES_WITH_IMAGES = Resource[NodeObject].of(NODES.path, NodeWithImages)
+PODS = Resource.of("/api/v1/pods", Pod)
 
 
 def pod_path(namespace: str, name: str) -> str:
@@ -70,8 +86,7 @@ def pod_path(namespace: str, name: str) -> str:
 def object_resource(kind: str) -> Resource[NamedObject]:
     """Where the objects of another kind are, as far as scheduling looks at them."""
     found = OBJECT_KINDS[kind]
-    page = Page[found.part]  # type: ignore[name-defined]
-    return Resource(found.path, msgspec.json.Decoder(found.part), msgspec.json.Decoder(page))
+    return Resource[NamedObject].of(found.path, found.part)
 
 
 class OnRequest(Protocol):

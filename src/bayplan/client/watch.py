@@ -1,27 +1,17 @@
 """A watch: events as the API server sends them, one JSON object a line, for as long as it lasts."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import Literal
+from typing import Protocol, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from bayplan.client.errors import ApiError, ConnectError
-from bayplan.client.rest import ApiClient
-from bayplan.kube.meta import ObjectMeta
+from bayplan.client.rest import ApiClient, Resource, WatchEvent
+from bayplan.kube.meta import NO_META, ObjectMeta
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-
-
-class WatchEvent(Struct, frozen=True):
-    """One line of a watch; the object is decoded by whoever knows what it is."""
-
-    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
-    object: Raw
-
-
-class _Bookmark(Struct):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class _Status(Struct):
@@ -29,20 +19,28 @@ class _Status(Struct):
     message: str = ""
 
 
-_EVENT = msgspec.json.Decoder(WatchEvent)
-_BOOKMARK = msgspec.json.Decoder(_Bookmark)
-_STATUS = msgspec.json.Decoder(_Status)
+T = TypeVar("T")
+_REFUSAL = msgspec.json.Decoder(WatchEvent[_Status])
+
+
+class WithMetadata(Protocol):
+    """Anything with metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta | None:
+        """``metadata``, as sent."""
+        ...
 
 
 async def watch(
     client: ApiClient,
-    path: str,
+    resource: Resource[T],
     *,
     params: dict[str, str],
     lasting_seconds: float,
     silence_seconds: float,
     opened: Callable[[], None] | None = None,
-) -> AsyncIterator[WatchEvent]:
+) -> AsyncIterator[WatchEvent[T]]:
     """The events of one watch; ends when the server ends it, raises `ApiError` for an ERROR event.
 
     ``lasting_seconds`` is how long the server is asked to keep it open; one that is silent for longer than
@@ -54,24 +52,34 @@ async def watch(
         "allowWatchBookmarks": "true",
         "timeoutSeconds": str(int(lasting_seconds)),
     }
-    doing = f"watching {path}"
-    lines = client.lines(path, params=wanted, doing=doing, silence_seconds=silence_seconds, opened=opened)
+    doing = f"watching {resource.path}"
+    decode = resource.event.decode
+    lines = client.lines(
+        resource.path, params=wanted, doing=doing, silence_seconds=silence_seconds, opened=opened
+    )
     async for line in lines:
         try:
-            event = _EVENT.decode(line)
-            if event.type == "ERROR":
-                status = _STATUS.decode(event.object)
-                raise ApiError(status.code, status.message, doing=doing)
+            event = decode(line)
         except msgspec.MsgspecError as error:
-            raise ConnectError(f"{doing}: not an event: {error}") from error
+            raise _refusal(line, doing) or ConnectError(
+                f"{doing}: an event cannot be read: {error}"
+            ) from error
+        if event.type == "ERROR":
+            raise _refusal(line, doing) or ConnectError(f"{doing}: an error that cannot be read")
         yield event
 
 
-def bookmark(event: WatchEvent) -> tuple[str, bool]:
-    """A bookmark's resource version, and whether it ends the initial events."""
-    try:
-        metadata = _BOOKMARK.decode(event.object).metadata
-    except msgspec.MsgspecError as error:
-        raise ConnectError(f"a bookmark cannot be read: {error}") from error
+def _refusal(line: bytes, doing: str) -> ApiError | None:
+    """What an ERROR says: its object is a ``Status``, whatever is watched; ``None`` for any other line."""
+    with contextlib.suppress(msgspec.MsgspecError):
+        event = _REFUSAL.decode(line)
+        if event.type == "ERROR":
+            return ApiError(event.object.code, event.object.message, doing=doing)
+    return None
+
+
+def bookmark(item: WithMetadata) -> tuple[str, bool]:
+    """The resource version of a bookmark's object, and whether it ends the initial events."""
+    metadata = item.metadata or NO_META
     ended = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
     return metadata.resource_version or "", ended

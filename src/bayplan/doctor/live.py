@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError
-from bayplan.client.rest import ApiClient, Page, Resource
+from bayplan.client.rest import ApiClient, Resource
 from bayplan.doctor.cluster import Cluster
 from bayplan.doctor.files import Given, UnreadableError, read_text
 from bayplan.doctor.finding import Page as FilePage
@@ -82,8 +82,8 @@ async def _look(
     async with ApiClient(connection) as client:
         version, skew = await _version_and_clock(client)
         unseen: list[str] = []
-        nodes = await _seen(unseen, "nodes", lambda: client.list(_resource("/api/v1/nodes", _Node)))
-        pods = await _seen(unseen, "pods", lambda: client.list(_resource("/api/v1/pods", _Pod)))
+        nodes = await _seen(unseen, "nodes", lambda: client.list(Resource.of("/api/v1/nodes", _Node)))
+        pods = await _seen(unseen, "pods", lambda: client.list(Resource.of("/api/v1/pods", _Pod)))
         # One at a time: of a hundred thousand pods, a few matter.
         known = (msgspec.to_builtins(pod) for pod in (pods[0] if pods else ()))
         kept = [pod for pod in known if is_bayplan(pod) or _asks(pod)]
@@ -138,11 +138,6 @@ def _read(text: str, setting: Setting) -> Version:
         return setting.version
 
 
-def _resource(path: str, kind: type[T]) -> Resource[T]:
-    page: Any = Page[kind]  # type: ignore[valid-type]
-    return Resource(path, msgspec.json.Decoder(kind), msgspec.json.Decoder(page))
-
-
 async def _seen(unseen: list[str], what: str, ask: Callable[[], Awaitable[T]]) -> T | None:
     """What was asked for; what the user may not see is noted down."""
     try:
@@ -158,7 +153,7 @@ async def _configurations(client: ApiClient, ours: Sequence[Any], unseen: list[s
     """Configurations of kube-scheduler in ConfigMaps, where control planes and our own pods are."""
     given = Given()
     for namespace in sorted({_CONTROL_PLANE, *(pod["metadata"]["namespace"] for pod in ours)}):
-        resource = _resource(f"/api/v1/namespaces/{namespace}/configmaps", _ConfigMap)
+        resource = Resource.of(f"/api/v1/namespaces/{namespace}/configmaps", _ConfigMap)
         found = await _seen(unseen, f"ConfigMaps of {namespace}", lambda r=resource: client.list(r))  # type: ignore[misc]
         for map_ in found[0] if found else ():
             for key, text in (map_.data or {}).items():

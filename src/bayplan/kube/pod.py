@@ -212,8 +212,10 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
         """Ports of the node that the pod takes: protocol, address, number."""
-        sidecars = [c for c in self._spec.init_containers or () if c.restart_policy == "Always"]
-        taken = (port for c in (*(self._spec.containers or ()), *sidecars) for port in c.ports or ())
+        # Most pods take none, and this is asked of every pod.
+        asking = [c for c in self._spec.containers or () if c.ports]
+        asking += [c for c in self._spec.init_containers or () if c.ports and c.restart_policy == "Always"]
+        taken = [port for c in asking for port in c.ports or ()]
         return tuple((p.protocol or "TCP", p.host_ip or _ANY_ADDRESS, p.host_port or 0) for p in taken)
 
     @property

@@ -50,7 +50,7 @@ class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     def __post_init__(self) -> None:
         if self.ports is not None:
             # Most ports are the pod's own: no node is asked for them, and there is one list a container.
-            force_setattr(self, "ports", tuple(port for port in self.ports if port.host_port) or None)
+            force_setattr(self, "ports", tuple([port for port in self.ports if port.host_port]) or None)
 
 
 def amounts(quantities: Quantities | None) -> dict[str, int]:

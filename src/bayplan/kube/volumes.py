@@ -3,6 +3,8 @@
 Nothing of secrets, config maps or a driver's attributes is read.
 """
 
+from operator import attrgetter
+
 from msgspec import Struct, field
 
 from bayplan.kube.affinity import NodeSelector, Selector
@@ -65,7 +67,12 @@ class Volume(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     @property
     def counts(self) -> bool:
         """Whether scheduling looks at it at all."""
-        return any(getattr(self, name) is not None for name in self.__struct_fields__ if name != "name")
+        # There is one for each volume of each pod, and most have nothing to say.
+        return _sources(self) != _NO_SOURCES
+
+
+_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name")
+_sources, _NO_SOURCES = attrgetter(*_SOURCES), (None,) * len(_SOURCES)
 
 
 class ClaimSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):

@@ -21,6 +21,7 @@ from bayplan.snapshot.pieces import Pieces
 from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
 from bayplan.snapshot.tally import Tally
 from bayplan.state.objects import ObjectStore
+from bayplan.state.siblings import Siblings
 
 Pods = dict[str, Pod]
 
@@ -67,15 +68,6 @@ def _same_but_version(known: Pod, pod: Pod) -> bool:
     return was == now
 
 
-def _take_over(known: Pod, pod: Pod) -> None:
-    """What was worked out of a spec holds while it is the same, wherever the pod is."""
-    was, now = known.spec or NO_SPEC, pod.spec or NO_SPEC
-    if was.node_name != now.node_name:
-        was = msgspec.structs.replace(was, node_name=now.node_name)
-    if was == now:
-        pod.__dict__.update(known.__dict__)
-
-
 def _asks_the_same(known: Pod, pod: Pod) -> bool:
     """Whether the sum of what is requested on its node is the same with either."""
     if known.node_name != pod.node_name or pod.finished:
@@ -100,6 +92,7 @@ class Cache:
         self._places: dict[str, int] = {}
         self._assumed: dict[str, Assumption] = {}
         self._unsettled: Mapping[str, str] = {}
+        self._siblings = Siblings()
         self._tally = Tally()
         self._requests: Pieces[Mapping[str, int]] = Pieces()
         self._placed: Pieces[tuple[Pod, ...]] = Pieces()
@@ -160,8 +153,8 @@ class Cache:
             return
         known = self._pods.get(key)
         asks_the_same = False
+        self._siblings.join(pod, known)
         if known is not None:
-            _take_over(known, pod)
             asks_the_same = _asks_the_same(known, pod)
         self._take_away(key, sum_stays=asks_the_same)
         if pod.finished:

@@ -12,12 +12,9 @@ import time
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
-import msgspec
-
 from bayplan.client.errors import ApiError, ConnectError, Silent
-from bayplan.client.rest import ApiClient, Resource
-from bayplan.client.watch import WatchEvent, bookmark, watch
-from bayplan.kube.meta import ObjectMeta
+from bayplan.client.rest import ApiClient, Resource, WatchEvent
+from bayplan.client.watch import WithMetadata, bookmark, watch
 from bayplan.state.pulse import Pulse
 
 log = logging.getLogger(__name__)
@@ -29,16 +26,7 @@ _BACKOFF_SECONDS = (0.2, 10.0)
 _SILENCE_SECONDS = 90.0
 
 
-class Listed(Protocol):
-    """Anything with metadata."""
-
-    @property
-    def metadata(self) -> ObjectMeta | None:
-        """``metadata``, as sent."""
-        ...
-
-
-T = TypeVar("T", bound=Listed)
+T = TypeVar("T", bound=WithMetadata)
 K_contra = TypeVar("K_contra", contravariant=True)
 
 
@@ -165,7 +153,7 @@ class Informer(Generic[T]):
         lasting = self._dice.uniform(*_LASTING_SECONDS)
         events = watch(
             self._client,
-            self._path,
+            self._resource,
             params=params,
             lasting_seconds=lasting,
             silence_seconds=self._silence_seconds,
@@ -176,7 +164,7 @@ class Informer(Generic[T]):
             if not initial:
                 self._pulse.proven()
             if event.type == "BOOKMARK":
-                seen, ended = bookmark(event)
+                seen, ended = bookmark(event.object)
                 if gathered is not None and ended:
                     self._arrived(None if filling else gathered, seen, as_of=as_of)
                     gathered = None
@@ -184,9 +172,9 @@ class Informer(Generic[T]):
                 elif gathered is None:
                     self._version = seen or self._version
             elif filling and gathered is not None:
-                self._store.put(self._decode(event))
+                self._store.put(event.object)
             elif gathered is not None:
-                gathered.append(self._decode(event))
+                gathered.append(event.object)
             else:
                 self._apply(event)
         if gathered is not None:
@@ -205,8 +193,8 @@ class Informer(Generic[T]):
         self._pulse.problem = ""
         self.synced.set()
 
-    def _apply(self, event: WatchEvent) -> None:
-        item = self._decode(event)
+    def _apply(self, event: WatchEvent[T]) -> None:
+        item = event.object
         if event.type == "DELETED":
             self._store.drop(item)
         else:
@@ -214,12 +202,6 @@ class Informer(Generic[T]):
         version = item.metadata.resource_version if item.metadata else ""
         self._version = version or self._version
         self._failures = 0
-
-    def _decode(self, event: WatchEvent) -> T:
-        try:
-            return self._resource.one.decode(event.object)
-        except msgspec.MsgspecError as error:
-            raise ConnectError(f"watching {self._path}: an object cannot be read: {error}") from error
 
     def _after_refusal(self, error: ApiError) -> float:
         if error.status == 410:
