@@ -164,6 +164,24 @@ async def test_certificate_key_and_ca_are_replaced_without_a_restart(
         assert (await open_before.post("filter", names_request(NODES))).status == 200
 
 
+async def test_nobody_who_connects_while_certificates_are_replaced_is_forgotten(
+    tmp_path: Path, ca: Authority, pair: KeyPair
+) -> None:
+    files = TlsFiles(pair.cert, pair.key)
+    context = trusting(ca)
+    async with secured(tmp_path, files).running() as server:
+        callers = []
+        for steps in range(60):
+            callers.append(asyncio.create_task(is_served(server, context)))
+            # How many turns of the loop it takes until a caller is let in is not for us to know.
+            for _ in range(steps % 6):
+                await asyncio.sleep(0)
+            server.listener.renew(files.context())
+
+        async with asyncio.timeout(10):
+            assert all(await asyncio.gather(*callers))
+
+
 async def test_the_metrics_say_when_the_certificate_in_use_ends(
     tmp_path: Path, ca: Authority, pair: KeyPair
 ) -> None:

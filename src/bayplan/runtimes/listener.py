@@ -6,7 +6,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Sized
-from typing import Protocol
+from typing import Any, Protocol
 
 from bayplan.runtimes.limits import Limits
 
@@ -58,6 +58,20 @@ class ListenError(Exception):
     """The server cannot listen where it was told to."""
 
 
+class _Current(ssl.SSLContext):
+    """Whoever connects gets the certificates of that moment.
+
+    So that one server listens for as long as the socket is open: asyncio forgets, without a word, a
+    caller that is let in while its server is replaced by another one.
+    """
+
+    certificates: ssl.SSLContext
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        """Begin a handshake."""
+        return self.certificates.wrap_bio(*args, **kwargs)
+
+
 class Listener:
     """A listening socket whose certificates can be replaced while it listens."""
 
@@ -65,24 +79,25 @@ class Listener:
         self.http = http
         self._socket = _bind(address, flag=flag)
         self._server: asyncio.AbstractServer | None = None
+        self._current = _Current(ssl.PROTOCOL_TLS_SERVER)
         host, port = self._socket.getsockname()[:2]
         self.address: Address = (host, port)
 
     async def listen(self, context: ssl.SSLContext | None) -> None:
-        """Accept connections with these certificates from now on; open ones go on as they are."""
-        loop = asyncio.get_running_loop()
-        handshake_seconds = self.http.limits.header_seconds if context else None
-        # A second server on the same socket before the first one goes: no connection is ever refused.
-        fresh = await loop.create_server(
+        """Accept connections from now on, with these certificates if there are any."""
+        if context is not None:
+            self.renew(context)
+        self._server = await asyncio.get_running_loop().create_server(
             self.http,
-            sock=self._socket.dup(),
-            ssl=context,
-            ssl_handshake_timeout=handshake_seconds,
+            sock=self._socket,
+            ssl=self._current if context else None,
+            ssl_handshake_timeout=self.http.limits.header_seconds if context else None,
             backlog=1024,
         )
-        if self._server is not None:
-            self._server.close()
-        self._server = fresh
+
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Meet who connects from now on with these certificates; open connections go on as they are."""
+        self._current.certificates = context
 
     def stop_accepting(self) -> None:
         """Close the door; those inside may finish."""

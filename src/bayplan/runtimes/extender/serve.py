@@ -475,7 +475,7 @@ class Server:
             if found == known:
                 continue
             try:
-                await self.listener.listen(files.context())
+                self.listener.renew(files.context())
             except (TlsError, OSError) as error:
                 log.error("certificates changed and cannot be used, keeping the old ones: %s", error)
             else:
