@@ -62,6 +62,25 @@ def test_by_default_everything_is_told(tmp_path: Path) -> None:
     assert options.failed_nodes_always
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        pytest.param("keep: all", True, id="all nodes"),
+        pytest.param("keep: 3", False, id="a part of them"),
+        pytest.param("{keep: 3, failedNodes: auto}", False, id="auto"),
+        pytest.param("{keep: 3, failedNodes: always}", True, id="a part of them, and all that were refused"),
+        pytest.param("failedNodes: whenNonePass", False, id="all nodes, and none that was refused"),
+    ],
+)
+def test_where_nodes_are_left_out_refused_ones_are_too_unless_wanted(line: str, *, told: bool) -> None:
+    section = f"answer: {line}" if line.startswith("{") else f"answer:\n    {line}"
+    text = f"{HEAD.replace('answer:', '').rstrip()}\n  {section}\n"
+
+    answer = parse_config(text.encode(), source="f.yaml")[0].extender.answer
+
+    assert answer.tells_every_refusal is told
+
+
 def test_it_can_change_while_the_server_runs(tmp_path: Path) -> None:
     before = _with(tmp_path, AnswerSection())
     after = _with(tmp_path, AnswerSection(keep=3, failed_nodes="whenNonePass"))

@@ -152,13 +152,22 @@ class AnswerSection(Section, frozen=True, kw_only=True):
 
     keep: Literal["all"] | Count = "all"
     """Filter answers with so many of the nodes that passed, the best by our scores; or with ``all``."""
-    failed_nodes: Literal["always", "whenNonePass"] = "always"
-    """When the nodes that were refused are in the answer, each with its reason."""
+    failed_nodes: Literal["auto", "always", "whenNonePass"] = "auto"
+    """When the nodes that were refused are in the answer, each with its reason; ``auto``: always, but with
+    ``keep`` where no node passed."""
 
     @property
     def most(self) -> int | None:
         """How many nodes a filter answers with at most; ``None`` for all."""
         return None if self.keep == "all" else self.keep
+
+    @property
+    def tells_every_refusal(self) -> bool:
+        """Whether refused nodes are told also where some node passed.
+
+        An answer that is cut down lacks nodes anyway, and must be the last one: nobody would read reasons.
+        """
+        return self.failed_nodes == "always" or (self.failed_nodes == "auto" and self.most is None)
 
 
 class ExtenderSection(Section, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ class Ours:
 
     @property
     def leaves_reasons_out(self) -> bool:
-        """Whether an answer has no reasons while a node passes."""
+        """Whether reasons shall be left out while a node passes; with ``keep`` they are anyway."""
         return self.config is not None and self.config.extender.answer.failed_nodes == "whenNonePass"
 
     @property

@@ -56,7 +56,7 @@ async def test_filter_tells_the_best_and_the_rest_is_in_no_list(
         answer = (await ask(server, "filter", names_request(NODES, pod=pod()))).json
 
     assert answer["NodeNames"] == told
-    assert answer["FailedAndUnresolvableNodes"] == {"refused": "no"}
+    assert answer["FailedAndUnresolvableNodes"] == ({"refused": "no"} if keep == "all" else {})
     assert answer["FailedNodes"] == {}
     assert answer["Nodes"] is None
     assert answer["Error"] == ""
@@ -71,7 +71,22 @@ async def test_full_nodes_are_cut_down_too_and_echoed_byte_for_byte(tmp_path: Pa
 
     assert b'"Nodes":{"metadata":{"resourceVersion":"7"},"items":[%s]}' % best in answer.body
     assert answer.json["NodeNames"] is None
-    assert answer.json["FailedAndUnresolvableNodes"] == {"refused": "no"}
+    assert answer.json["FailedAndUnresolvableNodes"] == {}
+
+
+@pytest.mark.parametrize("mode", ["names", "full nodes"])
+async def test_refused_nodes_are_told_beside_the_best_where_they_are_wanted(
+    tmp_path: Path, mode: str
+) -> None:
+    request = names_request(NODES, pod=pod())
+    if mode == "full nodes":
+        request = nodes_request(list(map(make_node, NODES)), pod=pod())
+    view = NODES if mode == "names" else None
+    async with serving(tmp_path, view=view, answer={"keep": 1, "failedNodes": "always"}) as server:
+        answer = (await ask(server, "filter", request)).json
+
+    assert _told(answer) == ["best"]
+    assert answer["FailedAndUnresolvableNodes"] == {"refused": "no"}
 
 
 async def test_a_pod_that_comes_again_is_told_the_next_node_each_time(tmp_path: Path) -> None:
@@ -257,9 +272,8 @@ async def test_a_node_out_of_view_is_left_out_too_and_told_when_no_other_passed(
     assert set(none["FailedAndUnresolvableNodes"]) == {"refused", "unheard-of"}
 
 
-async def test_both_together_tell_one_name_and_nothing_else(tmp_path: Path) -> None:
-    both = {"keep": 1, "failedNodes": "whenNonePass"}
-    async with serving(tmp_path, view=NODES, answer=both) as server:
+async def test_the_best_node_alone_is_one_name_and_nothing_else(tmp_path: Path) -> None:
+    async with serving(tmp_path, view=NODES, answer=KEEP_ONE) as server:
         answer = await ask(server, "filter", names_request(NODES, pod=pod()))
 
     assert answer.json == {

@@ -29,5 +29,5 @@ def verbs_of(loaded: Loaded) -> Verbs:
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
         keep=extender.answer.most,
-        failed_nodes_always=extender.answer.failed_nodes == "always",
+        failed_nodes_always=extender.answer.tells_every_refusal,
     )

@@ -50,7 +50,7 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
         keep=extender.answer.most,
-        failed_nodes_always=extender.answer.failed_nodes == "always",
+        failed_nodes_always=extender.answer.tells_every_refusal,
         snapshot=snapshot,
         snapshot_file=config.cluster.snapshot if snapshot else "",
         connection=connection,
@@ -83,7 +83,7 @@ def changed(options: Options, loaded: Loaded) -> Options:
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
         keep=extender.answer.most,
-        failed_nodes_always=extender.answer.failed_nodes == "always",
+        failed_nodes_always=extender.answer.tells_every_refusal,
     )
 
 
