@@ -37,6 +37,9 @@ class Journal:
     on_entry: list[Callable[[Entry], None]] = field(default_factory=list)
     """Told of each new entry, in the thread that wrote it and that somebody waits for: do little."""
 
+    before_reading: Callable[[], None] = lambda: None
+    """Called, in any thread, before somebody reads: whoever writes late writes then."""
+
     def __post_init__(self) -> None:
         self._entries: deque[tuple[Entry, int]] = deque()
         self._bytes = 0
@@ -110,6 +113,7 @@ class Journal:
 
     def entries(self) -> list[Entry]:
         """All that are kept, the newest first."""
+        self.before_reading()
         with self._lock:
             return [entry for entry, _ in reversed(self._entries)]
 
@@ -124,9 +128,11 @@ class Journal:
     @property
     def size_bytes(self) -> int:
         """Roughly what all entries take."""
+        self.before_reading()
         return self._bytes
 
     def __len__(self) -> int:
+        self.before_reading()
         return len(self._entries)
 
     def _keep(self, entry: Entry) -> Entry:

@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,7 @@ from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.ahead import Ahead, Foreseen, Prepared, foresee
 from bayplan.runtimes.extender.exchange import LARGE_BYTES, BodyError, Request, Response
 from bayplan.runtimes.extender.generation import Generation
+from bayplan.runtimes.extender.later import Later
 from bayplan.runtimes.extender.rejudge import Call
 from bayplan.runtimes.extender.verbs import Answer, Binder
 from bayplan.runtimes.limits import Limits
@@ -91,6 +91,8 @@ class ExtenderApp:
         # Few at a time, so that memory stays bounded.
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._warnings = Sparingly()
+        self.later = Later()
+        """What is done when answers are out: whoever reads journal or metrics has it done first."""
         self._ahead = Ahead(metrics.prepared)
         prefix = "/" + path.strip("/")
         self._prefix = prefix if prefix.endswith("/") else prefix + "/"
@@ -159,8 +161,7 @@ class ExtenderApp:
         finally:
             self._working -= judged
         seconds = time.perf_counter() - start
-        # What is called soon comes after the answer was sent.
-        self._soon(self._count, verb, said, seconds, len(body))
+        self.later.put(partial(self._count, verb, said, seconds, len(body)))
         if trace is not None and self.tracing is not None:
             self.tracing.tell(trace, seconds=seconds, result=said.result, error=said.error)
         return self._json(said, generation=generation.number)
@@ -188,6 +189,8 @@ class ExtenderApp:
         """Not before the first list: a pod may have been filtered by the server that ran here before us."""
         if self.view.current is None and (problem := self.view.problem()):
             return self._problem("bind", "error", problem, body=body, count=False)
+        # What was decided about the pod comes before this in the journal.
+        self.later.catch_up()
         said = await generation.verbs.bind(body, self.binder)
         if self.recorder is not None:
             self.recorder.bound(body, error=said.error)
@@ -197,6 +200,9 @@ class ExtenderApp:
         """What the policies say over the view; again where the view was behind kube-scheduler's."""
         if verb == "prioritize" and (ready := await self._ready(generation, body)) is not None:
             return ready
+        if verb == "preempt":
+            # As before a bind: the filter that found no node comes first.
+            self.later.catch_up()
         work: Callable[..., Answer] = getattr(generation.verbs, verb)
         for last in (*[False] * _SECOND_LOOKS, True):
             # Taken here: the view belongs to the event loop, the snapshot to whoever holds it.
@@ -229,11 +235,13 @@ class ExtenderApp:
             self.shadow.offer(call)
         if len(call.body) > LARGE_BYTES:
             # At once: it is little beside the request, whose memory is not to be kept any longer.
-            call.said.write_down()
+            self.later.put(call.said.write_down)
+            self.later.catch_up()
         elif call.verb == "filter":
-            self._soon(self._look_ahead, generation, call)
+            # What is called soon comes after the answer was sent.
+            asyncio.get_running_loop().call_soon(self._look_ahead, generation, call)
         else:
-            self._soon(call.said.write_down)
+            self._write_down(call.said)
 
     def _look_ahead(self, generation: Generation, call: Call) -> None:
         """The answer to a filter is sent: work out what will be asked next, if that is known."""
@@ -242,8 +250,7 @@ class ExtenderApp:
             foreseen = foresee(call, generation, now=loop.time())
             if foreseen is not None and self._ahead.expect(foreseen):
                 foreseen.prepared = loop.create_task(self._prepare(foreseen))
-        # After the first step of that task, which somebody is about to wait for.
-        self._soon(call.said.write_down)
+        self._write_down(call.said)
 
     async def _prepare(self, foreseen: Foreseen) -> Prepared | None:
         generation = foreseen.generation
@@ -272,9 +279,11 @@ class ExtenderApp:
         self._answered(generation, call, attempt)
         return prepared.said
 
-    def _soon(self, work: Callable[..., None], *given: Any) -> None:
-        """Do it after what is going on now: an answer that is about to be sent is sent before."""
-        asyncio.get_running_loop().call_soon(work, *given)
+    def _write_down(self, said: Answer) -> None:
+        self.later.put(said.write_down)
+        if said.judged is not None and said.judged.decision.failures:
+            # It is in the log too, where people look while things go wrong.
+            asyncio.get_running_loop().call_soon(self.later.catch_up)
 
     async def _behind(self, said: Answer, seen: Snapshot) -> bool:
         if said.not_in_view and await self.view.read(said.not_in_view):

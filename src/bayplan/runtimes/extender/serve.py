@@ -143,6 +143,7 @@ class Server:
             tls=options.tls,
         )
         self.app.binder = options.binder
+        self.journal.before_reading = self.app.later.catch_up
         # It looks at what pods request, and wakes nobody: nothing hangs on what it says.
         self.shadow = self.app.shadow = Shadow(
             limits=limits,
@@ -190,6 +191,7 @@ class Server:
                 self._record(options.record, stack)
             if options.journal_file is not None:
                 self._write_journal(options.journal_file, stack)
+            stack.callback(self.app.later.catch_up)
             if options.connection is not None:
                 api = ApiClient(
                     options.connection, qps=options.qps, burst=options.burst, on_request=note_api_call

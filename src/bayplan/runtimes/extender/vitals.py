@@ -30,6 +30,7 @@ class Vitals:
     def refresh(self) -> None:
         """Bring the gauges up to date."""
         server, metrics = self._server, self._server.metrics
+        server.app.later.catch_up()
         generation = server.app.generation
         unhealthy = server.workers.unhealthy()
         metrics.know_policies({p.name: p.name not in unhealthy for p in generation.verbs.policies})
