@@ -229,3 +229,18 @@ def test_a_pod_that_was_bound_is_forgotten_and_one_without_a_uid_is_never_known(
 
 def _uids(count: int) -> list[str]:
     return [hashlib.md5(str(number).encode()).hexdigest() for number in range(count)]
+
+
+@pytest.mark.parametrize("equals", [2, 13, 32, 33, 200])
+def test_among_few_equals_as_among_many_the_first_of_the_whole_order_is_chosen(equals: int) -> None:
+    nodes = make_cluster([f"node-{number}" for number in range(300)]).nodes
+    dice = random.Random(equals)
+    total = np.zeros(300)
+    total[dice.sample(range(300), equals)] = 50.0
+    for number in range(20):
+        uid = f"uid-{number}"
+
+        first = best(total, nodes, uid, keep=1)
+
+        # The turn that comes after all others is the first one again, and puts every node in order.
+        assert first.tolist() == best(total, nodes, uid, keep=1, turn=300).tolist()

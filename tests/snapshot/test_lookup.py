@@ -54,3 +54,15 @@ def test_where_two_names_have_one_hash_the_dictionary_is_asked(monkeypatch: pyte
     rows = rows_of(2000)
 
     assert rows.find(list(rows)).tolist() == list(range(2000))
+
+
+@pytest.mark.parametrize("count", [1, 10, 1499, 1500, 5000])
+def test_each_has_its_row_unless_one_is_a_stranger_or_there_twice(count: int) -> None:
+    rows = rows_of(5000)
+    asked = random.Random(count).sample(list(rows), count)
+
+    found = rows.find_each(asked)
+    assert found is not None
+    assert found.tolist() == [rows[name] for name in asked]
+    assert rows.find_each([*asked[:-1], "stranger"]) is None
+    assert rows.find_each([*asked, asked[0]]) is None

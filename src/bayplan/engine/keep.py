@@ -26,6 +26,8 @@ _REMEMBERED = 16_384
 # Two rounds of shifting and multiplying spread any bit over all 64 (the finalizer of splitmix64).
 _ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LAST_SHIFT = 31
+_ALL_BITS = (1 << 64) - 1
+_FEW = 32
 
 Numbers = NDArray[np.uint64]
 
@@ -98,7 +100,7 @@ def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: 
     if keep == 1 and total is not None and count:
         equal: Rows = (total == total.max()).nonzero()[0]
         if equal.size > 1:
-            lowest = int(_mixed(nodes[_NAMES][equal], uid).argmin())
+            lowest = _lowest(nodes, equal, uid)
             equal = equal[lowest : lowest + 1]
         return equal
     if keep >= count:
@@ -119,6 +121,22 @@ def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: 
     return ranked
 
 
+def _lowest(nodes: NodeTable, rows: Rows, uid: str) -> int:
+    """The place, among these rows, of the one that comes first among equals."""
+    if rows.size > _FEW:
+        return int(_mixed(nodes[_NAMES][rows], uid).argmin())
+    # The same in plain numbers: after a pause each of NumPy's functions takes as long as these few together.
+    key = int.from_bytes(_key(uid), "little")
+    numbers = []
+    for row in rows.tolist():
+        mixed = _number(nodes.name(row)) ^ key
+        for shift, factor in _ROUNDS:
+            mixed ^= mixed >> shift
+            mixed = mixed * factor & _ALL_BITS
+        numbers.append(mixed ^ mixed >> _LAST_SHIFT)
+    return numbers.index(min(numbers))
+
+
 class _NameNumbers:
     """A number for each node's name, the same wherever and whenever it is made."""
 
@@ -127,7 +145,7 @@ class _NameNumbers:
 
     def read(self, nodes: list[NodeObject]) -> Numbers:
         """The numbers; the table keeps them as long as the nodes are the same."""
-        return np.array([crc32(node.name.encode()) for node in nodes], dtype=np.uint64)
+        return np.array([_number(node.name) for node in nodes], dtype=np.uint64)
 
 
 _NAMES = _NameNumbers()
@@ -135,9 +153,17 @@ _NAMES = _NameNumbers()
 
 def _mixed(names: Numbers, uid: str) -> Numbers:
     """The numbers of names, mixed with the pod's UID: for each pod as if drawn anew."""
-    mixed: Numbers = names ^ np.frombuffer(blake2b(uid.encode(), digest_size=8).digest(), dtype="<u8")
+    mixed: Numbers = names ^ np.frombuffer(_key(uid), dtype="<u8")
     for shift, factor in _ROUNDS:
         mixed ^= mixed >> np.uint64(shift)
         mixed *= np.uint64(factor)
     mixed ^= mixed >> np.uint64(_LAST_SHIFT)
     return mixed
+
+
+def _number(name: str) -> int:
+    return crc32(name.encode())
+
+
+def _key(uid: str) -> bytes:
+    return blake2b(uid.encode(), digest_size=8).digest()

@@ -28,10 +28,11 @@ class NodeRows(dict[str, int]):
         if len(names) < _MANY or self._table is None:
             # Lists: after a pause NumPy's own code has to be fetched, and each of its functions takes longer
             # than a few hundred names.
-            found = list(map(self.get, names))
-            if None in found or len(set(found)) < len(found):
+            try:
+                found = list(map(self._together.__getitem__, names))
+            except KeyError:
                 return None
-            return np.array(found, dtype=np.intp)
+            return np.array(found, dtype=np.intp) if len(set(found)) == len(found) else None
         rows = self.find(names)
         return None if rows.min() == UNKNOWN_ROW or np.bincount(rows).max() > 1 else rows
 
@@ -40,6 +41,15 @@ class NodeRows(dict[str, int]):
         if len(names) < _MANY or self._table is None:
             return np.fromiter(map(self.get, names, repeat(UNKNOWN_ROW)), dtype=np.intp, count=len(names))
         return self._table.find(np.fromiter(map(hash, names), dtype=np.int64, count=len(names)))
+
+    @cached_property
+    def _together(self) -> dict[str, int]:
+        """The same with copies of the names that lie side by side in memory.
+
+        Those that came with the nodes lie where the nodes do. After a pause, when each has to be fetched,
+        finding 420 names of 1,000 took 80 µs instead of 120, and 500 of 5,000 took 130 instead of 210.
+        """
+        return {(name + " ")[:-1]: row for name, row in self.items()}
 
     @cached_property
     def _table(self) -> "_HashTable | None":

@@ -96,12 +96,14 @@ def filter_answer(
             failed_nodes_always=failed_nodes_always,
         )
         return encode(result)
-    told: Sequence[str] = decision.passed_names
+    told: Sequence[str]
+    if cut is not None and cut.kept is not None:
+        told = [cut.nodes.name(place) for place in sorted(cut.kept.tolist())]
+    else:
+        told = decision.passed_names
     failed = unresolvable = ""
     if failed_nodes_always or not told:
         failed, unresolvable = assemble.refusals(decision, heeded=failed_nodes_heeded)
-    if cut is not None and cut.kept is not None:
-        told = [told[place] for place in sorted(cut.kept.tolist())]
     return assemble.filter_answer(told, failed, unresolvable)
 
 
