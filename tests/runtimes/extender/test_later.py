@@ -35,12 +35,24 @@ async def test_it_is_done_after_a_moment_and_not_at_once() -> None:
 async def test_much_of_it_does_not_wait_and_keeps_its_order() -> None:
     later, done = Later(), list[int]()
 
-    for work in adding(done, range(64)):
+    for work in adding(done, range(16)):
         later.put(work)
     assert done == []
     await asyncio.sleep(0)
 
-    assert done == list(range(64))
+    assert done == list(range(16))
+
+
+@pytest.mark.parametrize("nodes", [[5000], [1500, 1500, 1500]], ids=["at once", "together"])
+async def test_decisions_over_many_nodes_are_much_of_it(nodes: list[int]) -> None:
+    later, done = Later(), list[int]()
+
+    for count in nodes:
+        assert done == []
+        later.put(partial(done.append, count), nodes=count)
+        await asyncio.sleep(0)
+
+    assert done == nodes
 
 
 async def test_a_reader_in_another_thread_has_it_done_first() -> None:

@@ -280,8 +280,9 @@ class ExtenderApp:
         return prepared.said
 
     def _write_down(self, said: Answer) -> None:
-        self.later.put(said.write_down)
-        if said.judged is not None and said.judged.decision.failures:
+        judged = said.judged
+        self.later.put(said.write_down, nodes=0 if judged is None else len(judged.question.nodes))
+        if judged is not None and judged.decision.failures:
             # It is in the log too, where people look while things go wrong.
             asyncio.get_running_loop().call_soon(self.later.catch_up)
 
