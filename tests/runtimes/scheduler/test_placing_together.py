@@ -189,3 +189,41 @@ async def test_a_surprise_with_one_gives_back_what_was_kept_for_the_others() -> 
 
     assert volumes.released == ["p0"]
     assert stage.on_node() == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "timeout_seconds"),
+    [
+        pytest.param("no room on it", HOUR_SECONDS, id="a volume cannot be made"),
+        pytest.param("", 0.05, id="a volume takes too long"),
+    ],
+)
+async def test_all_places_are_free_at_once_for_whoever_waits_for_them_all(
+    problem: str, timeout_seconds: float
+) -> None:
+    stage = Stage(pods=2)
+    stage.placing._volumes = Volumes("p1", problem=problem)  # type: ignore[assignment]
+
+    together(stage, timeout_seconds=timeout_seconds)
+    seen = {stage.on_node()}
+    async with asyncio.timeout(10):
+        while stage.on_node():
+            await asyncio.sleep(0)
+            seen.add(stage.on_node())
+
+    assert seen == {2, 0}
+    await stage.placing.finish(timeout_seconds=5)
+
+
+async def test_at_the_end_those_that_wait_for_volumes_give_their_places_back() -> None:
+    stage = Stage(pods=2)
+    volumes = Volumes("p1")
+    volumes.stop = lambda: None  # type: ignore[method-assign]
+    stage.placing._volumes = volumes  # type: ignore[assignment]
+
+    together(stage)
+    await until(lambda: volumes.count == 1)
+    await stage.placing.finish(timeout_seconds=0.05)
+
+    assert stage.on_node() == 0
+    assert "p1" in volumes.released

@@ -171,9 +171,10 @@ class Placing:
             why = f"{title}: member {name} is not bound: {problem}"
         except TimeoutError:
             why = f"{title}: not all members could be bound within {timeout_seconds:g} s"
-        for one in unsent:
-            self._give_back(one)
-            self._live.ledger.give_up(one.pod)
+        except asyncio.CancelledError:
+            self._take_back(unsent)
+            raise
+        self._take_back(unsent)
         for one in unsent:
             self._outcomes.ended(one, problems.get(one.pod.name, why))
         await asyncio.gather(*sent)
@@ -206,11 +207,16 @@ class Placing:
 
     async def _bind_with_volumes(self, one: Placement, kept: Kept) -> None:
         pod, node = one.pod, one.node
-        problem = await self._volume_problem(pod, kept)
+        try:
+            problem = await self._volume_problem(pod, kept)
+        except asyncio.CancelledError:
+            self._take_back([one])
+            raise
         if not problem:
             await self._slots.acquire()
             await self._bind(one)
             return
+        self._take_back([one])
         log.info(
             "pod %s is not bound to %s: %s", pod.key, node, problem, extra={"pod": pod.key, "node": node}
         )
@@ -229,17 +235,13 @@ class Placing:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             log.exception("binding the volumes of pod %s failed", pod.key, extra={"pod": pod.key})
-        except asyncio.CancelledError:
-            self._take_back(pod, kept)
-            raise
-        if problem:
-            self._take_back(pod, kept)
         return problem
 
-    def _take_back(self, pod: Pod, kept: Kept) -> None:
-        assert self._volumes is not None, "they keep something"
-        self._volumes.release(kept)
-        self._live.ledger.give_up(pod)
+    def _take_back(self, unsent: Sequence[Placement]) -> None:
+        """Free their places, all at once: who wakes for the first must not find the others taken."""
+        for one in unsent:
+            self._give_back(one)
+            self._live.ledger.give_up(one.pod)
 
     async def _bind(self, one: Placement) -> None:
         pod, node = one.pod, one.node
