@@ -12,6 +12,13 @@ from tests.runtimes.scheduler.test_placing import Stage
 from tests.state.test_ledger import until
 
 HOUR_SECONDS = 3600.0
+NO_VOLUME = pytest.mark.parametrize(
+    ("problem", "timeout_seconds"),
+    [
+        pytest.param("no room on it", HOUR_SECONDS, id="a volume cannot be made"),
+        pytest.param("", 0.05, id="a volume takes too long"),
+    ],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -135,13 +142,7 @@ async def test_nobody_is_bound_before_all_have_their_volumes() -> None:
     assert len(stage.api.bound) == 2
 
 
-@pytest.mark.parametrize(
-    ("problem", "timeout_seconds"),
-    [
-        pytest.param("no room on it", HOUR_SECONDS, id="a volume cannot be made"),
-        pytest.param("", 0.05, id="a volume takes too long"),
-    ],
-)
+@NO_VOLUME
 async def test_where_one_gets_no_volume_all_give_their_places_back(
     problem: str, timeout_seconds: float
 ) -> None:
@@ -191,13 +192,7 @@ async def test_a_surprise_with_one_gives_back_what_was_kept_for_the_others() -> 
     assert stage.on_node() == 0
 
 
-@pytest.mark.parametrize(
-    ("problem", "timeout_seconds"),
-    [
-        pytest.param("no room on it", HOUR_SECONDS, id="a volume cannot be made"),
-        pytest.param("", 0.05, id="a volume takes too long"),
-    ],
-)
+@NO_VOLUME
 async def test_all_places_are_free_at_once_for_whoever_waits_for_them_all(
     problem: str, timeout_seconds: float
 ) -> None:
