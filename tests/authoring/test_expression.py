@@ -304,3 +304,36 @@ def test_large_texts_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, exp
 
     known = rule.hooks[0].function.evaluator._known  # type: ignore[attr-defined]
     assert sum(len(text) + sum(map(len, answers)) for text, answers in known.items()) <= 100_000 + 41_000
+
+
+@pytest.mark.parametrize(
+    ("rule", "reads"),
+    [
+        pytest.param(SAME_RACK, "node", id="labels of both"),
+        pytest.param("node.spec.unschedulable || pod.spec.priority > 5", "node", id="specs"),
+        pytest.param(
+            "pod.metadata.namespace == 'a' && 'x' in pod.metadata.annotations", "node", id="metadata"
+        ),
+        pytest.param(
+            "column['cpu.allocatable'] > 3.0 && column['zone'] == 'z'", "node", id="columns of the node"
+        ),
+        pytest.param("column['cpu.free'] > 3.0", "pods", id="what pods have left"),
+        pytest.param("column['memory.requested'] > 3.0", "pods", id="what pods have taken"),
+        pytest.param("pod.metadata.name == node.metadata.name", "cluster", id="the pod's name"),
+        pytest.param("pod.metadata.uid != ''", "cluster", id="its UID"),
+        pytest.param("pod.status.phase == 'Pending'", "cluster", id="its status"),
+        pytest.param("true", "node", id="nothing"),
+    ],
+)
+def test_what_it_reads_is_known_and_so_is_what_it_promises(rule: str, reads: str) -> None:
+    (hook,) = written(filter=rule).hooks
+
+    assert hook.spec.reads == reads
+
+
+@pytest.mark.parametrize("kind", ["prefer", "protect"])
+def test_a_soft_rule_promises_nothing(kind: str) -> None:
+    """Whether it is void hangs on all nodes that are left."""
+    (hook,) = written(**{kind: "pod.metadata.namespace == 'a'"}).hooks
+
+    assert hook.spec.reads == "cluster"

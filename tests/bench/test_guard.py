@@ -158,7 +158,9 @@ def test_without_go_ci_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.e2e
 def test_a_policy_that_became_slow_is_found_by_a_real_run(tmp_path: Path) -> None:
     policy = (PEERS / "bayplan" / "policy.py").read_text()
+    # Without its promise: else it would be asked about two pods, and then no more.
     slowed = policy.replace("    return NO_SSD", "    time.sleep(0.1)\n    return NO_SSD")
+    slowed = slowed.replace('reads="node"', 'reads="cluster"')
     (tmp_path / "slowed.py").write_text(slowed.replace("import numpy", "import time\n\nimport numpy"))
     peers = Peers(require_go(), flask=None)
 

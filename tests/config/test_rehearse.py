@@ -118,3 +118,46 @@ def test_a_hook_that_names_gangs_is_called_too(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, good.replace("2", "0"))
 
     assert "g: ValueError: Gang 'a': size is how many pods it has, 1 or more; got 0" in problem
+
+
+@pytest.mark.parametrize(
+    ("code", "broken"),
+    [
+        pytest.param(
+            "score(reads='node')\ndef h(nodes):\n    return 1.0 * np.arange(len(nodes))", True, id="by place"
+        ),
+        pytest.param(
+            "score(reads='node')\ndef h(nodes):\n    return nodes['cpu.allocatable'] / len(nodes)",
+            True,
+            id="a share of all",
+        ),
+        pytest.param(
+            "filter(reads='node')\ndef h(pod, node):\n    return not pod.name.endswith('again')",
+            True,
+            id="by the pod's name",
+        ),
+        pytest.param(
+            "filter(reads='node')\ndef h(pod, node):\n    return f'{pod.name} does not fit'",
+            True,
+            id="a reason with the pod's name",
+        ),
+        pytest.param(
+            "score(reads='nodes')\ndef h(nodes):\n    return 1.0 * np.arange(len(nodes))", False, id="nodes"
+        ),
+        pytest.param("score\ndef h(nodes):\n    return 1.0 * np.arange(len(nodes))", False, id="no promise"),
+        pytest.param(
+            "score(reads='node')\ndef h(nodes):\n    return nodes['cpu.allocatable'] * 1.0", False, id="kept"
+        ),
+        pytest.param(
+            "filter(reads='node')\ndef h(node):\n    return node.name[-1] != '1' or 'no ones'",
+            False,
+            id="kept by node",
+        ),
+        pytest.param("score(reads='node')\ndef h(nodes):\n    return float('nan')", False, id="no opinion"),
+    ],
+)
+def test_a_promise_about_what_is_read_is_tried(tmp_path: Path, code: str, *, broken: bool) -> None:
+    found = problems(tmp_path, f"@bayplan.{code}\n")
+
+    assert bool(found) == broken
+    assert all("policy.py:4 h: promises reads=" in text and "depends on" in text for text in found)

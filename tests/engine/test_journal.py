@@ -3,6 +3,7 @@
 import gc
 import threading
 import tracemalloc
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -213,5 +214,5 @@ def _sent_anew(objects: list[NodeObject]) -> Snapshot:
 
 
 def _shared_bytes(journal: Journal) -> int:
-    shared = {id(texts): texts for entry in journal.entries() for texts in entry.shared}
+    shared: dict[int, Any] = {id(texts): texts for entry in journal.entries() for texts in entry.shared}
     return sum(len(texts) * (64 + len(texts[0])) for texts in shared.values() if texts)

@@ -66,3 +66,12 @@ def test_each_has_its_row_unless_one_is_a_stranger_or_there_twice(count: int) ->
     assert found.tolist() == [rows[name] for name in asked]
     assert rows.find_each([*asked[:-1], "stranger"]) is None
     assert rows.find_each([*asked, asked[0]]) is None
+
+
+def test_few_names_are_found_in_plain_numbers() -> None:
+    rows = NodeRows({"a": 0, "b": 1, "c": 2})
+
+    assert rows.find_few(["c", "a"]) == ([2, 0], {0, 2})
+    assert rows.find_few(["c", "stranger"]) is None
+    assert rows.find_few(["c", "c"]) is None
+    assert rows.find_few([]) == ([], set())

@@ -210,8 +210,8 @@ def test_columns_that_nobody_reads_any_more_are_let_go(monkeypatch: pytest.Monke
     before = [plain(first[column]) for column in EVERYTHING if not isinstance(column, Units)]
     assert first[GPUS].tolist() == [[100]]
 
-    for _ in range(12):
-        cache.put_node(make_node("n", labels={"rack": "r", "gpus": "100"}).object)
+    for step in range(12):
+        cache.put_node(make_node("n", labels={"rack": "r", "gpus": "100", "step": str(step)}).object)
         some = cache.snapshot().nodes.take(np.array([0]))
         assert plain(some[RACK]) == ["r"]
     last = cache.snapshot()

@@ -334,3 +334,59 @@ def _told(pod: Pod, **changes: object) -> Pod:
     assert pod.metadata is not None
     metadata = msgspec.structs.replace(pod.metadata, resource_version="2", **changes)
     return msgspec.structs.replace(pod, metadata=metadata)
+
+
+def _versioned(node: NodeObject, version: str) -> NodeObject:
+    assert node.metadata is not None
+    return msgspec.structs.replace(
+        node, metadata=msgspec.structs.replace(node.metadata, resource_version=version)
+    )
+
+
+def test_a_kubelet_that_says_that_it_is_still_there_changes_nothing() -> None:
+    cache = Cache()
+    node = make_node("n", labels={"rack": "a"}).object
+    cache.put_node(_versioned(node, "1"))
+    before, version = cache.snapshot(), cache.version
+
+    cache.put_node(_versioned(node, "2"))
+
+    assert cache.snapshot() is before
+    assert cache.version == version
+    cache.put_node(make_node("n", labels={"rack": "b"}).object)
+    assert cache.snapshot().era is not before.era
+    assert cache.snapshot().nodes[RACK][0] == "b"
+
+
+def test_the_last_picture_has_the_same_nodes_until_something_but_pods_changes() -> None:
+    cache = Cache()
+    cache.put_node(make_node("n").object)
+    cache.put_node(make_node("m").object)
+    assert cache.same_nodes is None
+    first = cache.snapshot()
+    assert cache.same_nodes is first
+
+    cache.put_pod(make_pod("p", node="n"))
+    assert cache.same_nodes is first, "it is of no matter that pods are others"
+    assert cache.snapshot() is not first
+    assert cache.snapshot().era is first.era
+
+
+@pytest.mark.parametrize("change", ["a node", "a node less", "a node more", "a bind in doubt"])
+def test_after_a_change_it_takes_a_new_picture(change: str) -> None:
+    cache = Cache()
+    cache.put_node(make_node("n").object)
+    cache.put_node(make_node("m").object)
+    before = cache.snapshot()
+    changes: dict[str, Callable[[], None]] = {
+        "a node": lambda: cache.put_node(make_node("n", labels={"rack": "b"}).object),
+        "a node less": lambda: cache.drop_node("n"),
+        "a node more": lambda: cache.put_node(make_node("o").object),
+        "a bind in doubt": lambda: cache.doubt("uid", "n"),
+    }
+    changes[change]()
+
+    assert cache.same_nodes is None
+    after = cache.snapshot()
+    assert cache.same_nodes is after
+    assert (after.era is before.era) == (change == "a bind in doubt")

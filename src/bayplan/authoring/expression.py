@@ -14,6 +14,7 @@ from bayplan.authoring.cel.compile import CompileError, compile_expression
 from bayplan.authoring.cel.evaluate import Evaluator
 from bayplan.authoring.cel.reads import Reads
 from bayplan.authoring.hooks import HookSpec, Kind, PolicyError
+from bayplan.authoring.hooks import Reads as Promise
 from bayplan.authoring.registry import FailurePolicy, Hook, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.authoring.verdict import Reason, Verdict
@@ -28,6 +29,7 @@ _NODES = ("pod", "node", "column")
 _VARIABLES: dict[str, tuple[str, ...]] = {**dict.fromkeys(KINDS, _NODES), "protect": ("pod", "victim")}
 _NUMBERS = ("INT", "UINT", "DOUBLE", "DYN")
 _HINTS = {"BYTES": "a quantity; add .asApproximateFloat()", "optional_type": "an optional; add .orValue(...)"}
+_OF_A_KIND = {("metadata", part) for part in ("namespace", "labels", "annotations", "ownerReferences")}
 _DECLARED = {"labels": Label, "annotations": NodeAnnotation}
 
 
@@ -62,7 +64,7 @@ def from_expressions(
     columns: dict[Any, None] = {}
     for kind, expression in expressions.items():
         rule, reads = _rule(name, kind, expression, reason or name)
-        spec = HookSpec(kind, rule.parameters, expression.where)
+        spec = HookSpec(kind, rule.parameters, expression.where, reads=_promise(kind, reads))
         hooks.append(Hook(name, kind, spec, rule))
         columns.update(dict.fromkeys(_declared(reads)))
     return Policy(name, tuple(hooks), weight, scope, failure_policy, tuple(columns))
@@ -130,9 +132,26 @@ def _rule(
 
 def _reason(text: str, reads: Reads) -> Reason:
     """The reason, with what could change the verdict: that is known from what is read."""
-    aspects = {resource[1] for name in reads.columns if (resource := split_resource(name))}
-    pods = bool(aspects & {"requested", "free"})
+    pods = _on_nodes(reads)
     return Reason(text, preemptible=pods, helped_by=frozenset({"nodes", "pods"} if pods else {"nodes"}))
+
+
+def _promise(kind: Kind, reads: Reads) -> Promise:
+    """What the expression can be relied on for, since all that it reads is known."""
+    if kind not in ("filter", "score"):
+        # Whether a soft rule is void hangs on all nodes that are left.
+        return "cluster"
+    # Pods of one kind have the same spec, namespace, labels, annotations and owners.
+    pod = reads.paths.get("pod", frozenset())
+    if any(path[0] != "spec" and path[:2] not in _OF_A_KIND for path in pod):
+        return "cluster"
+    return "pods" if _on_nodes(reads) else "node"
+
+
+def _on_nodes(reads: Reads) -> bool:
+    """Whether it reads what pods have taken of nodes."""
+    aspects = {resource[1] for name in reads.columns if (resource := split_resource(name))}
+    return bool(aspects & {"requested", "free"})
 
 
 def _declared(reads: Reads) -> list[Any]:

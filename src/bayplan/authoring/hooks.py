@@ -16,8 +16,8 @@ Kind = Literal[
     "prepare", "filter", "prefer", "score", "protect", "victims", "allocate", "gang", "gate", "order", "bound"
 ]
 
-Reads = Literal["node", "pods", "cluster"]
-"""What an answer about a node depends on: the node, also the pods on it, or anything at all."""
+Reads = Literal["node", "nodes", "pods", "cluster"]
+"""What an answer about a node depends on: that node, all nodes asked about, the pods on it, or anything."""
 ReadsOf = Reads | Callable[[Any, Any], Reads]
 """The same, or how to tell for a pod in a cluster."""
 
@@ -93,9 +93,10 @@ def filter(
     One that is ``first`` speaks before those that are not, of all policies: what it refuses is told in its
     words, as that the pod's claim does not exist.
 
-    ``reads`` is a promise that makes `bayplan schedule` faster: pods which differ in name alone get the same
-    answer, and the answer about a node depends on nothing but that node (``"node"``) or the node with the
-    pods on it (``"pods"``). It is then asked again only about nodes on which something happened.
+    ``reads`` is a promise that makes answers faster: pods which differ in name alone get the same answer, and
+    the answer about a node depends on nothing but that node (``"node"``), the nodes that are asked about
+    (``"nodes"``), or the node with the pods on it (``"pods"``). It is then asked again only about what has
+    changed.
     """
     return decorate(function, "filter", recheck=recheck, first=first, reads=reads)
 
@@ -133,8 +134,8 @@ def score(
     Without ``range`` the scores of one call are stretched over the full range; with it they are
     taken as they are, so that a small difference stays small.
 
-    ``reads`` is the promise that `filter` describes. With ``"node"`` the numbers may also depend on which
-    other nodes are scored, as when they are shares of the highest.
+    ``reads`` is the promise that `filter` describes. Numbers that are shares of the highest depend on which
+    other nodes are scored: that is ``"nodes"``.
     """
     return decorate(function, "score", range=range, best=best, weight=weight, reads=reads)
 

@@ -1,4 +1,4 @@
-"""A dry run of every hook on 0, 1 and 3 nodes: what would break in production breaks here."""
+"""A dry run of every hook on 0, 1 and 3 nodes: what would break in production breaks here, promises too."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -17,6 +17,7 @@ from bayplan.engine.entering import Entrance
 from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import membership
 from bayplan.engine.preempt import Candidate, choose_candidates
+from bayplan.engine.promise import tried
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.bynode import Scalar
@@ -83,6 +84,7 @@ def _failures(policy: Policy, attempt: Attempt, stages: list[Snapshot]) -> Itera
         for judge in (filter_nodes, score_nodes):
             decision = judge([policy], question, attempt)
             yield from (outcome.failure.text for outcome in decision.failures if outcome.failure)
+        yield from tried(policy, question, attempt)
         if cluster.pods_known and commits([policy]):
             for name in cluster.nodes.names[:_SOME]:
                 said = commit([policy], question, name, attempt)

@@ -48,7 +48,7 @@ class Again:
         if found is None or found[0].verdict is None:
             return None
         known, reads = found
-        if reads == "node" or not self._rows.size:
+        if reads != "pods" or not self._rows.size:
             return known
         # A node that was refused, or is now, brings a reason with numbers of its own: nothing to be patched.
         if known.verdict is None or known.verdict.codes[self._rows].any():
@@ -62,7 +62,7 @@ class Again:
         if found is None:
             return None
         known, reads = found
-        if reads == "node" or not self._rows.size:
+        if reads != "pods" or not self._rows.size:
             return known
         before = known.score
         if before is None or before.detail or known.normalised is None:

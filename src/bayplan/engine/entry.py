@@ -1,6 +1,7 @@
 """One decision as the journal keeps it: compact arrays, shared names, of the pod no more than is shown."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,10 @@ class PodRef(Struct, frozen=True):
         return cls(
             pod.namespace, pod.name, pod.uid, labels, dict(pod.requests), pod.priority, pod.scheduler_name
         )
+
+    def named(self, name: str, uid: str) -> "PodRef":
+        """Another pod that differs from this one in nothing else."""
+        return PodRef(self.namespace, name, uid, self.labels, self.requests, self.priority, self.scheduler)
 
     @property
     def key(self) -> str:
@@ -94,7 +99,7 @@ class Voice(Struct, frozen=True, eq=False):
                 size += array.nbytes
         for values in self.values:
             for value in values.values():
-                size += _size(value)
+                size += value_bytes(value)
         return size
 
 
@@ -185,19 +190,31 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
             texts += row
         return size + len(texts) * _TEXT_BYTES + sum(map(len, texts))
 
+    def refused_by_policy(self) -> Counter[str]:
+        """How many nodes the filters of each policy refused; policies that refused none are left out."""
+        found: Counter[str] = Counter()
+        for number, count in zip(*np.unique(self.refused_by, return_counts=True), strict=True):
+            if number != NOBODY:
+                found[self.voices[number].policy] += int(count)
+        return found
+
     @property
-    def shared(self) -> list[Sequence[str]]:
-        """Lists of text that other entries may have too: names of nodes, values of labels."""
+    def shared(self) -> Sequence[object]:
+        """What other entries may have too: names of nodes, values of labels."""
         values = (v for voice in self.voices for by_name in voice.values for v in by_name.values())
         return [self.names, *(value.values for value in values if isinstance(value, Strings))]
 
 
-def text_bytes(texts: Sequence[str]) -> int:
-    """Roughly what a list of texts takes."""
+def shared_bytes(shared: Any) -> int:
+    """Roughly what something takes that entries share: a list of texts, or what knows it itself."""
+    known = getattr(shared, "nbytes", None)
+    if known is not None:
+        return int(known)
     # Names of nodes look alike: the first one is as long as any.
-    return len(texts) * (_TEXT_BYTES + len(texts[0])) if texts else 0
+    return len(shared) * (_TEXT_BYTES + len(shared[0])) if shared else 0
 
 
-def _size(value: Any) -> int:
+def value_bytes(value: Any) -> int:
+    """Roughly what a value of a detail takes, or a column of them."""
     codes = getattr(value, "codes", value)
     return int(codes.nbytes) if isinstance(codes, np.ndarray) else 64

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bayplan.authoring.verdict import Score, Verdict
 from bayplan.engine.decision import Decision, Outcome
-from bayplan.engine.entry import Entry, PodRef, Voice, text_bytes
+from bayplan.engine.entry import Entry, PodRef, Voice, shared_bytes
 from bayplan.kube.pod import Pod
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Journal:
             pod=self._who(decision.pod),
             names=names,
             rows=rows,
-            voices=tuple(_voice(outcome) for outcome in decision.outcomes),
+            voices=tuple(voice_of(outcome) for outcome in decision.outcomes),
             refused_by=decision.refused_by,
             total=None if decision.total is None else decision.total.astype(np.float32),
             error=decision.error,
@@ -83,7 +83,7 @@ class Journal:
             kept=None if decision.kept is None else decision.kept.astype(np.uint32),
             turn=decision.turn,
         )
-        return self._keep(entry)
+        return self.keep(entry)
 
     def _who(self, pod: Pod) -> PodRef:
         """The part of a pod that is kept; a pod is filtered and scored in turn, and is the same then."""
@@ -109,7 +109,7 @@ class Journal:
             error=error,
             **more,
         )
-        return self._keep(entry)
+        return self.keep(entry)
 
     def entries(self) -> list[Entry]:
         """All that are kept, the newest first."""
@@ -135,7 +135,8 @@ class Journal:
         self.before_reading()
         return len(self._entries)
 
-    def _keep(self, entry: Entry) -> Entry:
+    def keep(self, entry: Entry) -> Entry:
+        """Keep an entry that somebody else made."""
         size = entry.nbytes
         with self._lock:
             self._entries.append((entry, size))
@@ -154,23 +155,24 @@ class Journal:
     def _share(self, entry: Entry) -> int:
         """Count its shared lists; the bytes of those that nobody had before."""
         fresh = 0
-        for texts in entry.shared:
-            self._holders[id(texts)] += 1
-            fresh += text_bytes(texts) if self._holders[id(texts)] == 1 else 0
+        for shared in entry.shared:
+            self._holders[id(shared)] += 1
+            fresh += shared_bytes(shared) if self._holders[id(shared)] == 1 else 0
         return fresh
 
     def _unshare(self, entry: Entry) -> int:
         """Give its shared lists back; the bytes of those that nobody has any more."""
         freed = 0
-        for texts in entry.shared:
-            self._holders[id(texts)] -= 1
-            if not self._holders[id(texts)]:
-                del self._holders[id(texts)]
-                freed += text_bytes(texts)
+        for shared in entry.shared:
+            self._holders[id(shared)] -= 1
+            if not self._holders[id(shared)]:
+                del self._holders[id(shared)]
+                freed += shared_bytes(shared)
         return freed
 
 
-def _voice(outcome: Outcome) -> Voice:
+def voice_of(outcome: Outcome) -> Voice:
+    """What a hook said, as it is kept."""
     known: Voice | None = outcome.written
     if known is None:
         known = _heard(outcome)
@@ -181,7 +183,7 @@ def _voice(outcome: Outcome) -> Voice:
 
 def _heard(outcome: Outcome) -> Voice:
     hook = outcome.hook
-    rows, codes, values = _refused(outcome.verdict)
+    rows, codes, values = refused_rows(outcome.verdict)
     score: Score | None = outcome.score
     return Voice(
         policy=hook.policy,
@@ -202,10 +204,10 @@ def _heard(outcome: Outcome) -> Voice:
     )
 
 
-def _refused(
+def refused_rows(
     verdict: Verdict | None,
 ) -> tuple[NDArray[np.uint32] | None, NDArray[np.int16] | None, tuple[Mapping[str, Any], ...]]:
-    """The refused rows of a verdict, and its details for them alone."""
+    """The rows that a verdict refuses, their codes, and its details for them alone."""
     if verdict is None:
         return None, None, ()
     # Most filters refuse nothing, and counting is quick; bools are found faster than numbers.

@@ -100,7 +100,7 @@ def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: 
     if keep == 1 and total is not None and count:
         equal: Rows = (total == total.max()).nonzero()[0]
         if equal.size > 1:
-            lowest = _lowest(nodes, equal, uid)
+            lowest = first_of_equals(nodes, equal.tolist(), uid)
             equal = equal[lowest : lowest + 1]
         return equal
     if keep >= count:
@@ -121,15 +121,16 @@ def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: 
     return ranked
 
 
-def _lowest(nodes: NodeTable, rows: Rows, uid: str) -> int:
+def first_of_equals(nodes: NodeTable, rows: list[int], uid: str) -> int:
     """The place, among these rows, of the one that comes first among equals."""
-    if rows.size > _FEW:
+    if len(rows) > _FEW:
         return int(_mixed(nodes[_NAMES][rows], uid).argmin())
     # The same in plain numbers: after a pause each of NumPy's functions takes as long as these few together.
     key = int.from_bytes(_key(uid), "little")
+    known = memoryview(nodes[_NAMES])
     numbers = []
-    for row in rows.tolist():
-        mixed = _number(nodes.name(row)) ^ key
+    for row in rows:
+        mixed = known[row] ^ key
         for shift, factor in _ROUNDS:
             mixed ^= mixed >> shift
             mixed = mixed * factor & _ALL_BITS

@@ -25,6 +25,7 @@ from bayplan.snapshot.objects import Objects
 from bayplan.snapshot.sources import Readings
 
 _KINDS = 256
+_ENCODER = msgspec.json.Encoder()
 # A kind takes some 100 bytes a node.
 _ROWS = 400_000
 # Where so large a part of the nodes has changed, all of them are asked about: that is no slower.
@@ -40,7 +41,7 @@ class Frame:
     simple: bool = False
     """Whether every hook promises something, and every node has its score."""
     conditions: frozenset[Callable[[Pod, Snapshot], Reads]] = frozenset()
-    """What has to be `node` still, of hooks that do not promise it for every pod."""
+    """What must still be no matter of pods, of hooks that do not promise that for every pod."""
     filters: tuple[Hook, ...] = ()
     """Those that read the pods on a node."""
 
@@ -55,6 +56,8 @@ class Frame:
         hooks = [outcome.hook for outcome in every if outcome.hook.spec.kind != "prepare"]
         if any(hook.spec.reads == "cluster" or _wants_more(hook, prepared) for hook in hooks):
             return cls(*told)
+        if any(hook.spec.kind == "prefer" for hook in hooks):
+            return cls(*told)
         return cls(
             *told,
             simple=True,
@@ -64,7 +67,7 @@ class Frame:
 
     def holds(self, pod: Pod, cluster: Snapshot) -> bool:
         """Whether a few numbers are all that can be different for this pod in this cluster."""
-        return self.simple and all(reads(pod, cluster) == "node" for reads in self.conditions)
+        return self.simple and all(reads(pod, cluster) in ("node", "nodes") for reads in self.conditions)
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:
@@ -184,20 +187,13 @@ class Memory:
 
 
 def likeness(pod: Pod) -> bytes:
-    """The same for pods that differ in their names alone; ``b""`` for one that is like no other.
+    """The same for pods that differ in name, UID and age alone; ``b""`` for one that is like no other.
 
     Claims are of one pod each, or of few: a pod with volumes is always judged for itself.
     """
-    if pod.volumes or (pod.spec and pod.spec.resource_claims):
+    spec, meta = pod.spec, pod.metadata or NO_META
+    if spec is not None and (spec.volumes or spec.resource_claims):
         return b""
-    owner, metadata = pod.owner, pod.metadata or NO_META
-    return msgspec.json.encode(
-        (
-            pod.namespace,
-            metadata.labels,
-            metadata.annotations,
-            (owner.kind, owner.name, owner.uid) if owner else None,
-            pod.terminating,
-            pod.spec,
-        )
-    )
+    terminating = meta.deletion_timestamp is not None
+    parts = (meta.namespace, meta.labels, meta.annotations, meta.owner_references, terminating)
+    return _ENCODER.encode((*parts, spec, pod.status))

@@ -18,6 +18,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from bayplan.authoring.editions import current_edition
+from bayplan.authoring.verdict import Reason
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt, FailureKind
 from bayplan.engine.preempt import PreemptDecision
@@ -48,8 +49,9 @@ class Metrics:
         counter = partial(Counter, registry=self.registry)
         gauge = partial(Gauge, registry=self.registry)
         seconds = partial(Histogram, buckets=_SECONDS, registry=self.registry)
-        info = gauge("bayplan_info", "Versions of Bayplan and of Python.", ["version", "python"])
-        info.labels(version, platform.python_version()).set(1)
+        gauge("bayplan_info", "Versions of Bayplan and of Python.", ["version", "python"]).labels(
+            version, platform.python_version()
+        ).set(1)
         self.health = gauge(
             "bayplan_health_check", "1 where a check behind /livez or /readyz passes.", ["check", "endpoint"]
         )
@@ -79,6 +81,11 @@ class Metrics:
             "bayplan_scores_ahead",
             "Scores worked out before kube-scheduler asked for them, by whether it then did.",
             ["result"],
+        )
+        self.known = counter(
+            "bayplan_known_answers",
+            "Requests that were answered without asking a policy, since pods like that one came before.",
+            ["verb"],
         )
         self.rejections = counter(
             "bayplan_rejections",
@@ -197,12 +204,15 @@ class Metrics:
             self.reloads.labels(result)
         for result in ("written", "dropped", "failed"):
             self.journal_lines.labels(result)
+        for verb in ("filter", "prioritize"):
+            self.known.labels(verb)
         for result in ("used", "unused"):
             self.scores_ahead.labels(result)
 
     def _count_for_every_pod(self) -> None:
         self.request_of, self.duration_of = Children(self.requests), Children(self.duration)
         self.size_of, self._policy_duration_of = Children(self.size), Children(self.policy_duration)
+        self.known_of = Children(self.known)
         self._nodes_of, self._rejections_of = Children(self.nodes), Children(self.rejections)
 
     def ran(self, attempt: Attempt) -> None:
@@ -216,26 +226,31 @@ class Metrics:
 
     def decided(self, verb: str, decision: Decision, *, observe: bool) -> None:
         """Count what a decision says."""
-        mode = "observe" if observe else "decide"
-        refused = 0
-        for outcome, reason, rows in decision.groups():
-            refused += len(rows)
-            self.rejected(outcome.hook.policy, reason.text, len(rows), mode=mode)
+        groups = [(outcome.hook.policy, reason, len(rows)) for outcome, reason, rows in decision.groups()]
+        self.judged(verb, groups, of=len(decision.nodes), mode="observe" if observe else "decide")
         for outcome, reason, rows in decision.shadow_groups():
             self.rejected(outcome.hook.policy, reason.text, len(rows), mode="shadow")
-        self._nodes_of(verb, "refused").inc(refused)
-        self._nodes_of(verb, "passed").inc(len(decision.nodes) - refused)
         if decision.not_in_view:
             self._nodes_of(verb, "not-in-view").inc(len(decision.not_in_view))
+
+    def judged(
+        self, verb: str, refused: Iterable[tuple[str, Reason, int]], *, of: int, mode: str = "decide"
+    ) -> None:
+        """Count nodes that were refused, by policy and reason, and the rest of them, which passed."""
+        count = 0
+        for policy, reason, nodes in refused:
+            count += nodes
+            self.rejected(policy, reason.text, nodes, mode=mode)
+        self._nodes_of(verb, "refused").inc(count)
+        self._nodes_of(verb, "passed").inc(of - count)
 
     def prepared(self, result: str) -> None:
         """Count what became of scores that were worked out ahead of time: ``used`` or ``unused``."""
         self.scores_ahead.labels(result).inc()
 
-    def cut(self, scored: Decision) -> None:
+    def left_out(self, nodes: int) -> None:
         """Count the nodes that passed a filter and were not told."""
-        if scored.kept is not None:
-            self._nodes_of("filter", "left-out").inc(len(scored.nodes) - len(scored.kept))
+        self._nodes_of("filter", "left-out").inc(nodes)
 
     def preempted(self, decision: PreemptDecision, *, observe: bool) -> None:
         """Count what was said about candidates for preemption."""

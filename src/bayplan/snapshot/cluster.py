@@ -84,6 +84,11 @@ class Snapshot:
         return self.nodes
 
     @property
+    def era(self) -> object:
+        """The same thing for as long as the nodes are the same, and in the same rows."""
+        return self if self.marks is None else self.marks.era
+
+    @property
     def kinds(self) -> tuple[PodKinds, int]:
         """The kinds of the placed pods, and how many of them, the first ones, there are here."""
         return self.nodes.kinds

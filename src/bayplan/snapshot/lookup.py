@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNKNOWN_ROW = -1
-# Below, the dictionary is as fast.
-_MANY = 1500
+MANY = 1500
+"""Below, the dictionary is as fast."""
 # So much of the table is empty that few names have to look farther than their own place.
 _ROOM = 4
 
@@ -25,20 +25,28 @@ class NodeRows(dict[str, int]):
 
     def find_each(self, names: Sequence[str]) -> NDArray[np.intp] | None:
         """Rows of these nodes; ``None`` where one is not there, or is named twice."""
-        if len(names) < _MANY or self._table is None:
-            # Lists: after a pause NumPy's own code has to be fetched, and each of its functions takes longer
-            # than a few hundred names.
-            try:
-                found = list(map(self._together.__getitem__, names))
-            except KeyError:
-                return None
-            return np.array(found, dtype=np.intp) if len(set(found)) == len(found) else None
+        if len(names) < MANY or self._table is None:
+            found = self.find_few(names)
+            return None if found is None else np.array(found[0], dtype=np.intp)
         rows = self.find(names)
         return None if rows.min() == UNKNOWN_ROW or np.bincount(rows).max() > 1 else rows
 
+    def find_few(self, names: Sequence[str]) -> tuple[list[int], set[int]] | None:
+        """As `find_each`, in plain numbers, and the set of them.
+
+        After a pause NumPy's own code has to be fetched, and each of its functions takes longer than a few
+        hundred names.
+        """
+        try:
+            found = list(map(self._together.__getitem__, names))
+        except KeyError:
+            return None
+        different = set(found)
+        return (found, different) if len(different) == len(found) else None
+
     def find(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Rows of these nodes; `UNKNOWN_ROW` for a name that is not there."""
-        if len(names) < _MANY or self._table is None:
+        if len(names) < MANY or self._table is None:
             return np.fromiter(map(self.get, names, repeat(UNKNOWN_ROW)), dtype=np.intp, count=len(names))
         return self._table.find(np.fromiter(map(hash, names), dtype=np.int64, count=len(names)))
 

@@ -68,6 +68,12 @@ def _same_but_version(known: Pod, pod: Pod) -> bool:
     return was == now
 
 
+def _same_node_but_version(known: NodeObject, node: NodeObject) -> bool:
+    version = (node.metadata or NO_META).resource_version
+    was = msgspec.structs.replace(known.metadata or NO_META, resource_version=version)
+    return known.spec == node.spec and known.status == node.status and was == node.metadata
+
+
 def _asks_the_same(known: Pod, pod: Pod) -> bool:
     """Whether the sum of what is requested on its node is the same with either."""
     if known.node_name != pod.node_name or pod.finished:
@@ -126,6 +132,9 @@ class Cache:
         row = self._rows.get(node.name)
         if row is None:
             row = self._append(node)
+        elif _same_node_but_version(self._objects[row], node):
+            # A kubelet says every few minutes that it is still there, in a field that nobody goes by.
+            return
         self._objects[row] = node
         self._changed.add(row)
         self._dirty = True
@@ -327,6 +336,14 @@ class Cache:
         self._recount.clear()
         self._rows_moved = self._dirty = False
         return self._last
+
+    @property
+    def same_nodes(self) -> Snapshot | None:
+        """The last snapshot, where nothing but pods has changed since then; ``None`` where more has."""
+        last = self._last
+        if self._changed or self._rows_moved or self._unsettled is not last.unsettled:
+            return None
+        return last if self.objects.freeze() is last.objects else None
 
     def _sum_up(self, row: int) -> None:
         """What is on a node, and what it requests: the sum of all, or what came on top of the last one."""

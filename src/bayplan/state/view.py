@@ -40,6 +40,11 @@ class View(Protocol):
         ...
 
     @property
+    def same_nodes(self) -> Snapshot | None:
+        """The cluster with nodes as they are, and pods as they were; ``None`` where it takes a new look."""
+        ...
+
+    @property
     def age_seconds(self) -> float:
         """How far behind the view may be; 0 while it is live."""
         ...
@@ -67,6 +72,11 @@ class FixedView:
     @property
     def current(self) -> Snapshot | None:
         """The snapshot."""
+        return self._current
+
+    @property
+    def same_nodes(self) -> Snapshot | None:
+        """The snapshot: neither nodes nor pods change."""
         return self._current
 
     @property
@@ -146,6 +156,7 @@ class LiveView:
         self._refused: dict[str, int] = {}
         self._patience_seconds = _PATIENCE_LIMIT_SECONDS
         self._patience_at = time.monotonic()
+        self._was_complete = False
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
@@ -183,6 +194,11 @@ class LiveView:
         self._versions[snapshot] = self._cache.version
         return snapshot
 
+    @property
+    def same_nodes(self) -> Snapshot | None:
+        """The last picture, without the pods that came or went since; ``None`` where nodes did too."""
+        return self._cache.same_nodes if self._complete else None
+
     async def listed(self) -> float:
         """Wait for the first list; the moment whose bound pods are all in view."""
         for informer in self._informers:
@@ -204,7 +220,9 @@ class LiveView:
 
     @property
     def _complete(self) -> bool:
-        return all(informer.synced.is_set() for informer in self._informers)
+        # What was listed once is never unlisted.
+        self._was_complete = self._was_complete or all(i.synced.is_set() for i in self._informers)
+        return self._was_complete
 
     def _why(self) -> str:
         errors = (informer.last_error for informer in self._informers)

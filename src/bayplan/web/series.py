@@ -11,8 +11,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from bayplan.engine.entry import Entry
 
 STEP_SECONDS = 5
@@ -21,7 +19,7 @@ _LEAST_STEPS = 36
 _BINS_A_DECADE = 12
 _SHORTEST_SECONDS = 1e-6
 _MAX_NAMES = 20
-_BATCH = 32
+_BATCH = 256
 _MOST_WAITING = 1000
 OTHER = "other policies"
 
@@ -83,7 +81,7 @@ class Series:
             entry = self._waiting.popleft()
             moment = self._moment(int(entry.at) // STEP_SECONDS * STEP_SECONDS)
             moment.results[entry.result] += 1
-            for policy, count in _refused(entry).items():
+            for policy, count in entry.refused_by_policy().items() if entry.verb == "filter" else ():
                 known = policy in moment.refused or len(moment.refused) < _MAX_NAMES
                 moment.refused[policy if known else OTHER] += count
             if entry.seconds > 0:
@@ -120,13 +118,3 @@ def every_step(known: Mapping[int, Moment], now: float) -> list[Moment]:
 def verbs_of(moments: Iterable[Moment]) -> list[str]:
     """The verbs whose time was taken."""
     return sorted({verb for moment in moments for verb in moment.bins})
-
-
-def _refused(entry: Entry) -> Counter[str]:
-    found: Counter[str] = Counter()
-    if entry.verb == "filter" and entry.refused_by.size:
-        for number, voice in enumerate(entry.voices):
-            if voice.rows is not None and voice.rows.size:
-                count = int(np.count_nonzero(entry.refused_by == number))
-                found[voice.policy] += count
-    return +found

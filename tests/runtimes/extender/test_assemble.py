@@ -77,7 +77,7 @@ def test_both_ways_give_the_same_bytes(
             Metrics(version="0"),
             **settings,
         )
-        verbs._spelling = spelling
+        verbs.spelling = spelling
         told.append(
             [getattr(verbs, verb)(body, cluster, Attempt()).body for verb in ("filter", "prioritize")]
         )

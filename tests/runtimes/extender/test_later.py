@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -35,12 +36,15 @@ async def test_it_is_done_after_a_moment_and_not_at_once() -> None:
 async def test_much_of_it_does_not_wait_and_keeps_its_order() -> None:
     later, done = Later(), list[int]()
 
-    for work in adding(done, range(16)):
+    for work in adding(done, range(256)):
         later.put(work)
     assert done == []
-    await asyncio.sleep(0)
+    while len(done) < 256:
+        before = len(done)
+        await asyncio.sleep(0)
+        assert len(done) > before
 
-    assert done == list(range(16))
+    assert done == list(range(256))
 
 
 @pytest.mark.parametrize("nodes", [[5000], [1500, 1500, 1500]], ids=["at once", "together"])
@@ -53,6 +57,41 @@ async def test_decisions_over_many_nodes_are_much_of_it(nodes: list[int]) -> Non
         await asyncio.sleep(0)
 
     assert done == nodes
+
+
+async def test_much_is_done_in_slices_and_others_have_their_turn_in_between() -> None:
+    later, done = Later(), list[str]()
+
+    def slow(number: int) -> None:
+        time.sleep(0.001)
+        done.append(f"work {number}")
+
+    for number in range(256):
+        later.put(partial(slow, number))
+        if number == 250:
+            asyncio.get_running_loop().call_soon(done.append, "before")
+    for _ in range(3):
+        await asyncio.sleep(0)
+        done.append("somebody else")
+    assert done == ["before", "work 0", "somebody else", "work 1", "somebody else", "work 2", "somebody else"]
+
+    later.catch_up()
+    assert len(done) == 256 + 4
+    await asyncio.sleep(0)
+    assert len(done) == 256 + 4, "what was done is not done again"
+
+
+async def test_what_nobody_finds_time_for_does_not_pile_up() -> None:
+    later, done = Later(), list[int]()
+    waited = 0
+
+    for number, work in enumerate(adding(done, range(5000))):
+        later.put(work)
+        waited = max(waited, number + 1 - len(done))
+
+    assert waited <= 1024
+    later.catch_up()
+    assert done == list(range(5000))
 
 
 async def test_a_reader_in_another_thread_has_it_done_first() -> None:

@@ -55,7 +55,7 @@ class ImageLocality:
     def __init__(self) -> None:
         self._index = ImageIndex()
 
-    @bayplan.score(range=(0, 100), reads="node")
+    @bayplan.score(range=(0, 100), reads="nodes")
     def there(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> NDArray[np.int64] | int:
         """How much of the pod's images is on the node."""
         total = np.zeros(len(cluster.nodes), dtype=np.int64)

@@ -147,7 +147,7 @@ class NodeAffinity:
         verdict = self._judge(pod, nodes.take(rows), required)
         return None if verdict is None else verdict.spread(rows, len(nodes))
 
-    @bayplan.score(range=(0, 100), reads="node")
+    @bayplan.score(range=(0, 100), reads="nodes")
     def preferred(self, pod: Pod, nodes: NodeTable) -> NDArray[np.int64] | float:
         """The weights of the terms that match, added up, of the highest such sum."""
         affinity = pod.affinity.node_affinity

@@ -33,7 +33,7 @@ class TaintToleration:
         refused = _untolerated(taints.values, pod.tolerations, _HARD)
         return None if refused is None else UNTOLERATED.where(_of_nodes(taints, refused > 0))
 
-    @bayplan.score(range=(0, 100), reads="node")
+    @bayplan.score(range=(0, 100), reads="nodes")
     def liked(self, pod: Pod, nodes: NodeTable) -> NDArray[np.int64] | int:
         """How few taints there are that the pod would rather not have, of the worst node's."""
         taints: Strings = nodes[TAINTS]

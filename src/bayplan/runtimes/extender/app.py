@@ -22,8 +22,9 @@ from bayplan.recording.notes import Basis
 from bayplan.recording.recorder import Noted, Recorder
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.ahead import Ahead, Foreseen, Prepared, foresee
-from bayplan.runtimes.extender.exchange import LARGE_BYTES, BodyError, Request, Response
+from bayplan.runtimes.extender.exchange import LARGE_BYTES, BodyError, Line, Request, Response
 from bayplan.runtimes.extender.generation import Generation
+from bayplan.runtimes.extender.known import know
 from bayplan.runtimes.extender.later import Later
 from bayplan.runtimes.extender.rejudge import Call
 from bayplan.runtimes.extender.verbs import Answer, Binder
@@ -45,6 +46,7 @@ _PATIENCE_SECONDS = 0.005
 _SECOND_LOOKS = 3
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
+_JUDGED = ("filter", "prioritize")
 
 
 class ExtenderApp:
@@ -94,6 +96,7 @@ class ExtenderApp:
         self.later = Later()
         """What is done when answers are out: whoever reads journal or metrics has it done first."""
         self._ahead = Ahead(metrics.prepared)
+        self._learning: set[asyncio.Task[None]] = set()
         prefix = "/" + path.strip("/")
         self._prefix = prefix if prefix.endswith("/") else prefix + "/"
         self._routes = {self._prefix + verb: verb for verb in VERBS}
@@ -122,6 +125,45 @@ class ExtenderApp:
             self.in_flight -= 1
             if not self.in_flight:
                 self.idle.set()
+
+    def answer_at_once(self, path: str, body: bytes, line: Line) -> Response | None:
+        """The answer to a POST, where it is known; ``None`` where somebody has to be asked.
+
+        Nobody waits for anything here: whatever takes more than a look is left to `handle`. Each step is
+        taken thousands of times a minute with cold caches, so there are few.
+        """
+        verb = self._routes.get(path)
+        if verb not in _JUDGED or len(body) > LARGE_BYTES:
+            return None
+        cluster = self.view.same_nodes
+        if cluster is None or (self.tls is not None and self.tls.admits(line.certificate())):
+            return None
+        if self._watched():
+            return None
+        start = time.perf_counter()
+        generation = self.generation
+        said = generation.at_once.answer(verb, body, cluster, generation.sources.current)
+        if said is None:
+            return None
+        self.asked_at = asyncio.get_running_loop().time()
+        if said.cut_for:
+            generation.verbs.turns.told(said.cut_for)
+        seconds = time.perf_counter() - start
+        # Without the answer itself, which is to be forgotten when it is sent.
+        write = partial(self._write_known, verb, said.write_down, seconds, len(body))
+        self.later.put(write, nodes=said.weight)
+        return self._json(said, generation=generation.number)
+
+    def _watched(self) -> bool:
+        """Whether somebody wants to see how answers come about, or calls have to wait."""
+        if self.recorder is not None or self.tracing is not None or self.hold is not None:
+            return True
+        return self.shadow is not None and self.shadow.active
+
+    def _write_known(self, verb: str, write: Callable[[], None], seconds: float, size: int) -> None:
+        self._count(verb, "ok", seconds, size)
+        self._metrics.known_of(verb).inc()
+        write()
 
     async def _in_turn(self, request: Request, verb: str | None) -> Response:
         """A large request, once few others are read and answered."""
@@ -161,15 +203,15 @@ class ExtenderApp:
         finally:
             self._working -= judged
         seconds = time.perf_counter() - start
-        self.later.put(partial(self._count, verb, said, seconds, len(body)))
+        self.later.put(partial(self._count, verb, said.result, seconds, len(body)))
         if trace is not None and self.tracing is not None:
             self.tracing.tell(trace, seconds=seconds, result=said.result, error=said.error)
         return self._json(said, generation=generation.number)
 
-    def _count(self, verb: str, said: Answer, seconds: float, size: int) -> None:
+    def _count(self, verb: str, result: str, seconds: float, size: int) -> None:
         self._metrics.size_of(verb).observe(size)
         self._metrics.duration_of(verb).observe(seconds)
-        self._metrics.request_of(verb, said.result).inc()
+        self._metrics.request_of(verb, result).inc()
 
     async def _say(self, generation: Generation, verb: str, body: bytes) -> Answer:
         try:
@@ -233,6 +275,8 @@ class ExtenderApp:
             self.recorder.answered(call.verb, call.body, call.said.body, basis=basis)
         if self.shadow is not None:
             self.shadow.offer(call)
+        # What is called soon comes after the answer was sent, and cannot spoil it.
+        asyncio.get_running_loop().call_soon(self._learn_from, generation, call)
         if len(call.body) > LARGE_BYTES:
             # At once: it is little beside the request, whose memory is not to be kept any longer.
             self.later.put(call.said.write_down)
@@ -242,6 +286,33 @@ class ExtenderApp:
             asyncio.get_running_loop().call_soon(self._look_ahead, generation, call)
         else:
             self._write_down(call.said)
+
+    def _learn_from(self, generation: Generation, call: Call) -> None:
+        """Where pods like this one come again, find out what is said about them, when the answer is out."""
+        judged, cluster = call.said.judged, call.cluster
+        if judged is None or cluster is None or call.verb not in _JUDGED or self._watched():
+            return
+        at_once = generation.at_once
+        if kind := at_once.wanted(judged, cluster, call.readings):
+            learning = asyncio.get_running_loop().create_task(self._learn(generation, call, kind))
+            self._learning.add(learning)
+            learning.add_done_callback(self._learning.discard)
+        else:
+            at_once.check(judged, cluster, call.readings, scored=call.verb == "prioritize")
+
+    async def _learn(self, generation: Generation, call: Call, kind: bytes) -> None:
+        judged, cluster = call.said.judged, call.cluster
+        assert judged is not None, "it was looked at"
+        assert cluster is not None, "it was looked at"
+        ask = partial(know, generation.verbs, judged.question.pod, cluster, call.readings)
+        try:
+            with generation.used():
+                known = await self._workers.run(ask, optional=generation.shadows)
+        except Exception as error:
+            # Whoever asks is judged as ever.
+            log.debug("nothing is known about pods of a kind: %r", error)
+            known = None
+        generation.at_once.learned(kind, known, cluster)
 
     def _look_ahead(self, generation: Generation, call: Call) -> None:
         """The answer to a filter is sent: work out what will be asked next, if that is known."""

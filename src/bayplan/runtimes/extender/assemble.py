@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bayplan.engine.decision import Decision, Rows
+from bayplan.engine.decision import Decision
 from bayplan.wire.scale import MAX_EXTENDER_PRIORITY
 
 _NEXT_HOST = '{"Host":"'
@@ -48,15 +48,30 @@ def refusals(decision: Decision, *, heeded: bool) -> tuple[str, str]:
     unresolvable: list[str] = []
     for _, reason, rows in decision.groups():
         part = failed if reason.preemptible and heeded else unresolvable
-        part.append(_refused(decision, reason.text, rows))
+        names = map(decision.nodes.names.__getitem__, rows.tolist())
+        part.append(refused(names, spelt(reason.text)))
     return ",".join(failed), ",".join(unresolvable)
 
 
-def _refused(decision: Decision, reason: str, rows: Rows) -> str:
-    names = decision.nodes.names
-    why = msgspec.json.encode(reason).decode()
-    found = f'":{why},"'.join(map(names.__getitem__, rows.tolist()))
+def spelt(text: str) -> str:
+    """A text as JSON."""
+    return msgspec.json.encode(text).decode()
+
+
+def refused(names: Iterable[str], why: str) -> str:
+    """At least one name, each with the reason, as the inside of an object; ``why`` is spelt already."""
+    found = f'":{why},"'.join(names)
     return f'"{found}":{why}'
+
+
+def priority(name: str, score: int) -> str:
+    """One line of what prioritize answers."""
+    return f'{_NEXT_HOST}{name}","Score":{score}}}'
+
+
+def together(lines: Iterable[str]) -> bytes:
+    """What prioritize answers, out of its lines."""
+    return f"[{','.join(lines)}]".encode()
 
 
 def priorities_answer(names: Sequence[str], scores: Sequence[int]) -> bytes:

@@ -17,13 +17,14 @@ from typing import Any, cast
 import httptools
 
 from bayplan.ops.logs import Sparingly
-from bayplan.runtimes.extender.exchange import Request, Response
+from bayplan.runtimes.extender.exchange import Line, Request, Response
 from bayplan.runtimes.extender.heads import LONGEST, Heads
 from bayplan.runtimes.limits import Limits
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
+AtOnce = Callable[[str, bytes, Line], Response | None]
 
 _NOT_HTTP = Response(b'{"Error":"these bytes are not a valid HTTP/1.1 request"}', 400, close=True)
 _BROKEN = Response(b'{"Error":"internal error"}', 500, close=True)
@@ -35,6 +36,8 @@ _READ_BYTES = 256 * 1024
 _JOINED_BYTES = 64 * 1024
 # Who sends many requests before it reads an answer waits from here on.
 _QUEUED = 16
+# Small requests come in a few pieces, right after one another; who takes longer has a clock of its own.
+_LATE_SECONDS = 0.05
 # What is left of a body that was refused is read for so long, so that its sender sees why.
 _LINGER_SECONDS = 5.0
 
@@ -59,6 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Task[None] | None = None
         self._due: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._late: asyncio.TimerHandle | None = None
         self._idle_since = self._loop.time()
         self._said_all = False
         self._choked = False
@@ -75,7 +79,8 @@ class Connection(asyncio.BufferedProtocol):
             transport.close()
             return
         # Whatever the caller does not take at once counts as not taken.
-        self._transport.set_write_buffer_limits(high=0)
+        # Not 0: over TLS, nothing at all would be too much.
+        self._transport.set_write_buffer_limits(high=1, low=0)
         self._server.entered(self)
         self._watch_idle()
 
@@ -95,6 +100,8 @@ class Connection(asyncio.BufferedProtocol):
             request.filled(nbytes)
             if request.complete:
                 self._room = self._arriving = None
+                if self._task is None:
+                    self._begin_next()
         elif not self._known(nbytes):
             self._feed(self._server.scratch[:nbytes])
 
@@ -103,6 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         self._said_all = True
         if self._arriving is not None:
             self._arriving.broke_off("the caller closed the connection")
+            self._begin_next()
         # TLS has no half: asyncio closes both, whatever is said here.
         plain = self._transport.get_extra_info("sslcontext") is None
         whole = self._arriving is None and (self._task is not None or bool(self._queue))
@@ -110,12 +118,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, _exc: BaseException | None) -> None:
         """Let it go; whoever is at work on an answer finishes it for nobody."""
-        self._ended = True
-        self._wind(None)
-        if self._idle is not None:
-            self._idle.cancel()
         if self._arriving is not None:
             self._arriving.broke_off("the connection was lost")
+            self._begin_next(late=True)
+        self._ended = True
+        self._wind(None)
+        self._not_late()
+        if self._idle is not None:
+            self._idle.cancel()
         self._queue.clear()
         # The parser knows us and we know it, and both would wait for the garbage collector, with a body that
         # may be large.
@@ -198,6 +208,8 @@ class Connection(asyncio.BufferedProtocol):
         """Close it now, or as soon as the answer under way is out."""
         if self._task is None and not self._queue:
             self._transport.close()
+        else:
+            self._begin_next(late=True)
 
     def close(self) -> None:
         """Close it once everything is out."""
@@ -224,6 +236,14 @@ class Connection(asyncio.BufferedProtocol):
         if count - start > length:
             # More than one request: it takes a parser to know where the next one begins.
             return False
+        body = bytes(scratch[start:count])
+        fits = len(body) == length <= self._server.limits.max_body_bytes
+        tried = fits and self._task is None and not self._said_all
+        if tried:
+            response = self._at_once(head.path, body)
+            if response is not None:
+                self._answered(response, keep=True)
+                return True
         request = Request(
             self,
             method=head.method,
@@ -232,8 +252,9 @@ class Connection(asyncio.BufferedProtocol):
             limit=self._server.limits.max_body_bytes,
             keep_alive=True,
         )
+        request.tried = tried
         self._queue.append(request)
-        request.take(bytes(scratch[start:count]))
+        request.take(body)
         if not request.complete:
             self._arriving = request
             self._hold_back(request)
@@ -297,16 +318,48 @@ class Connection(asyncio.BufferedProtocol):
         elif not request.wanted:
             self._transport.pause_reading()
 
-    def _begin_next(self) -> None:
-        if self._queue and self._task is None and not self._choked and not self._ended:
-            request = self._queue.popleft()
+    def _begin_next(self, *, late: bool = False) -> None:
+        """Answer what waits. What is not whole yet has a moment to become so, unless it is ``late``."""
+        while self._queue and self._task is None and not self._choked and not self._ended:
+            request = self._queue[0]
+            if not (request.complete or late or self._said_all) and self._room is not None:
+                if self._late is None:
+                    self._late = self._loop.call_later(_LATE_SECONDS, self._begin_late)
+                return
+            self._not_late()
+            late = False
+            self._queue.popleft()
             if not (self._queue or self._arriving or self._garbage) and request.keep_alive:
                 self._transport.resume_reading()
-            self._task = self._loop.create_task(self._answer(request))
-        elif self._garbage and self._task is None and not self._ended:
+            whole = request.whole if request.method == "POST" and not request.tried else None
+            response = None if whole is None else self._at_once(request.path, whole)
+            if response is None:
+                self._task = self._loop.create_task(self._answer(request))
+                return
+            self._answered(response, keep=request.keep_alive)
+        if self._garbage and self._task is None and not (self._queue or self._choked or self._ended):
             # In its turn: requests before it were fine.
             self._send(_NOT_HTTP, keep=False)
             self._hang_up(linger=True)
+
+    def _begin_late(self) -> None:
+        """The rest of a body is a long time coming: whoever answers waits for it, with a clock."""
+        self._late = None
+        self._begin_next(late=True)
+
+    def _not_late(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _at_once(self, path: str, body: bytes) -> Response | None:
+        if self._server.at_once is None:
+            return None
+        try:
+            return self._server.at_once(path, body, self)
+        except Exception:
+            log.exception("a request was not answered at once: this is a bug in Bayplan")
+            return None
 
     async def _answer(self, request: Request) -> None:
         try:
@@ -316,25 +369,31 @@ class Connection(asyncio.BufferedProtocol):
             response = _BROKEN
         finally:
             self._task = None
+        whole = request.complete
+        keep = whole and request.keep_alive
+        self._answered(response, keep=keep, whole=whole, head_only=request.method == "HEAD")
+        self._begin_next()
+
+    def _answered(
+        self, response: Response, *, keep: bool, whole: bool = True, head_only: bool = False
+    ) -> None:
+        """Send it; the connection is kept where both sides want that."""
         if self._ended:
             return
-        last = response.close or self._server.closing or (self._said_all and not self._queue)
-        keep = request.complete and request.keep_alive and not last
-        self._send(response, keep=keep, head_only=request.method == "HEAD")
+        keep = keep and not (response.close or self._server.closing or (self._said_all and not self._queue))
+        self._send(response, keep=keep, head_only=head_only)
         self._idle_since = self._loop.time()
-        if keep:
-            self._begin_next()
-        else:
-            self._hang_up(linger=not request.complete)
+        if not keep:
+            self._hang_up(linger=not whole)
 
     def _send(self, response: Response, *, keep: bool, head_only: bool = False) -> None:
         body = response.body
-        more = "".join(f"{name}: {value}\r\n" for name, value in response.headers.items())
-        if not keep:
-            more += "Connection: close\r\n"
+        more = "" if keep else "Connection: close\r\n"
+        for name, value in response.headers.items():
+            more += f"{name}: {value}\r\n"
+        status = "200 OK" if response.status == 200 else _status(response.status)
         head = (
-            f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
             f"{self._server.date()}{more}\r\n"
         ).encode("latin-1")
         if head_only:
@@ -397,11 +456,17 @@ class Connection(asyncio.BufferedProtocol):
             self._idle = self._loop.call_later(max(left, 0.01), self._watch_idle)
 
 
+def _status(code: int) -> str:
+    return f"{code} {HTTPStatus(code).phrase}"
+
+
 class VerbServer:
     """Makes connections for a listening socket."""
 
-    def __init__(self, handler: Handler, limits: Limits) -> None:
+    def __init__(self, handler: Handler, limits: Limits, *, at_once: AtOnce | None = None) -> None:
+        """``at_once`` is asked first, with path and body of a POST; ``None`` where it has no answer."""
         self.handler = handler
+        self.at_once = at_once
         self.limits = limits
         self.connections: set[Connection] = set()
         self.warnings = Sparingly()

@@ -55,6 +55,7 @@ class Request:
         "length",
         "method",
         "path",
+        "tried",
         "wanted",
     )
 
@@ -75,6 +76,8 @@ class Request:
         """Whether all of the body came."""
         self.wanted = False
         """Whether somebody reads it."""
+        self.tried = False
+        """Whether an answer at once was looked for, and there is none."""
         self._came = 0
         self._chunks: list[bytes] = []
         self._buffer: bytearray | None = None
@@ -89,6 +92,13 @@ class Request:
     def certificate(self) -> dict[str, object] | None:
         """What the caller proved to be, over TLS."""
         return self._line.certificate()
+
+    @property
+    def whole(self) -> bytes | None:
+        """The body, where all of it came and it is within the limit."""
+        if not self.complete or self._broken or self._came > self._limit:
+            return None
+        return self._body()
 
     async def read(self, *, timeout_seconds: float) -> bytes:
         """The whole body, or `BodyError`."""
@@ -107,6 +117,9 @@ class Request:
         if max(self._came, self.length or 0) > self._limit:
             text = f"the request is larger than {self._limit} bytes: raise extender.limits.maxBodyBytes"
             raise BodyError(f"{text}, or set nodeCacheCapable: true")
+        return self._body()
+
+    def _body(self) -> bytes:
         if self._buffer is not None:
             # Nobody changes it from here on.
             return cast("bytes", self._buffer)

@@ -1,7 +1,8 @@
 """A generation of an extender: with the verbs that answer by its policies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from bayplan.runtimes.extender.at_once import AtOnce
 from bayplan.runtimes.extender.verbs import Verbs
 from bayplan.runtimes.generation import Generation as Policies
 from bayplan.runtimes.workers import Workers
@@ -13,6 +14,12 @@ class Generation(Policies):
     """One set of policies, and how answers are given."""
 
     verbs: Verbs
+    at_once: AtOnce = field(init=False)
+    """What is known without asking its policies."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_once = AtOnce(self.verbs, asks_sources=bool(self.sources.asked))
 
     async def readings(self, verb: str, body: bytes, workers: Workers) -> Readings:
         """What sources say. Those that are asked about a pod are waited for here, and hold no thread."""

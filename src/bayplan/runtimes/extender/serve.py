@@ -179,7 +179,7 @@ class Server:
             stack.push_async_callback(_cancel, tasks)
             # Bound before anybody can ask whether we are ready, and before the Lease: the address is ours.
             self.listener = Listener(
-                VerbServer(self.app.handle, options.limits),
+                VerbServer(self.app.handle, options.limits, at_once=self.app.answer_at_once),
                 options.listen,
                 flag="--listen",
             )

@@ -62,6 +62,8 @@ class Answer(msgspec.Struct, frozen=True):
     """What was decided, of filter and prioritize; ``None`` where no policy was for the pod."""
     cut_for: str = ""
     """UID of the pod whose answer was cut down: when it comes again, it is the turn of other nodes."""
+    weight: int = 0
+    """What it keeps until it is written down, beside one of so many nodes; where that is said."""
     write_down: Callable[[], None] = lambda: None
     """Counts what was decided and puts it into the journal. For whoever sends the answer to call, once, when
     it is on its way: kube-scheduler need not wait for that."""
@@ -82,6 +84,8 @@ class Judged(msgspec.Struct, frozen=True):
     decision: Decision
     number: int
     """In the journal."""
+    by_name: bool = True
+    """Whether the nodes are those of the view, and did not come with the request."""
 
 
 class Binder(Protocol):
@@ -110,7 +114,7 @@ class Verbs:
 
     def __post_init__(self) -> None:
         self._warnings = Sparingly()
-        self._spelling = Spelling()
+        self.spelling = Spelling()
 
     def filter(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
@@ -124,7 +128,7 @@ class Verbs:
             return Answer(encode(answer.pass_all(_asked_as_sent(args))))
         asked, question = _question(args, pod, cluster, readings, attempt.now)
         decision, cut = self._filtered(policies, question, attempt)
-        judged = Judged(question, decision, self.journal.next_number())
+        judged = Judged(question, decision, self.journal.next_number(), asked.nodes is None)
         write = partial(self._record_filter, judged, cut, attempt)
         if self.observe:
             return Answer(encode(answer.pass_all(asked)), judged=judged, write_down=write)
@@ -135,7 +139,7 @@ class Verbs:
             asked,
             decision,
             cut,
-            spelling=self._spelling,
+            spelling=self.spelling,
             failed_nodes_heeded=self.failed_nodes_heeded,
             failed_nodes_always=self.failed_nodes_always,
         )
@@ -193,12 +197,12 @@ class Verbs:
         self, policies: Sequence[Policy], asked: Asked, question: Question, attempt: Attempt
     ) -> Answer:
         decision = score_nodes(policies, question, attempt)
-        judged = Judged(question, decision, self.journal.next_number())
+        judged = Judged(question, decision, self.journal.next_number(), asked.nodes is None)
         write = partial(self._record_scores, judged, attempt)
         if self.observe:
             return Answer(encode(answer.no_priorities(asked)), judged=judged, write_down=write)
         # kube-scheduler has no place for an error here: whoever failed has no opinion.
-        body = answer.priorities_answer(asked, decision, spelling=self._spelling)
+        body = answer.priorities_answer(asked, decision, spelling=self.spelling)
         said = "error" if decision.error else "ok"
         return Answer(body, said, decision.error, judged=judged, write_down=write)
 
@@ -295,7 +299,7 @@ class Verbs:
         if decision.kept is None:
             self.metrics.decided(verb, decision, observe=self.observe)
         else:
-            self.metrics.cut(decision)
+            self.metrics.left_out(len(decision.nodes) - len(decision.kept))
         entry = self.journal.write(
             verb, decision, generation=self.generation, observe=self.observe, number=number
         )

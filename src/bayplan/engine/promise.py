@@ -1,0 +1,97 @@
+"""Whether hooks keep what they promise with ``reads="node"``: answers about a node are about it alone.
+
+A promise that is not kept gives wrong answers and no error. So it is tried before a policy is used, on a few
+nodes, and looked at again now and then while answers rely on it.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.authoring.registry import Policy
+from bayplan.authoring.verdict import Verdict
+from bayplan.engine.cycle import Question, filter_nodes, score_nodes
+from bayplan.engine.decision import Decision, Outcome, Rows
+from bayplan.engine.guard import Attempt
+from bayplan.engine.standing import Standing
+from bayplan.kube.meta import NO_META
+
+_TRIED = 20
+"""Nodes that are looked at one by one: enough of a large cluster."""
+
+
+def tried(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
+    """What hooks say otherwise about a node alone, or to a pod of another name, against their promise."""
+    if not any(hook.spec.reads == "node" for hook in policy.hooks):
+        return
+    meta = question.pod.metadata or NO_META
+    other = msgspec.structs.replace(meta, name=f"{meta.name}-again", uid=f"{meta.uid}-again")
+    renamed = msgspec.structs.replace(question.pod, metadata=other)
+    for judge in (filter_nodes, score_nodes):
+        whole = judge([policy], question, attempt)
+        for row in range(min(len(question.nodes), _TRIED)):
+            rows = np.array([row], dtype=np.intp)
+            alone = msgspec.structs.replace(question, pod=renamed, nodes=question.nodes.take(rows))
+            part = judge([policy], alone, attempt)
+            for said, fresh in zip(whole.outcomes, part.outcomes, strict=False):
+                if _promised(said, fresh) and _differ(_part(said, rows), _heard(fresh)).any():
+                    yield f"{said.hook.title}: {_BROKEN.format(node=question.nodes.name(row))}"
+
+
+_BROKEN = (
+    'promises reads="node", and what it says about node {node} depends on the pod\'s name or on other nodes;'
+    ' leave out `reads`, or say reads="nodes"'
+)
+
+
+def broken(standing: Standing, decision: Decision, *, scored: bool) -> str:
+    """What a hook has just said that is not what stands; ``""`` where all is as it was promised."""
+    rows = decision.nodes.origin[1].astype(np.intp)
+    every = standing.scores if scored else standing.filters
+    for said, outcome in zip(every, decision.outcomes, strict=False):
+        if outcome.failure is not None or said.title != outcome.hook.title:
+            return ""
+        scores = None if said.scores is None else said.scores[rows]
+        differs = _differ((said.verdict_on(rows), scores), _heard(outcome))
+        if differs.any():
+            return f"{said.title}: {_BROKEN.format(node=decision.nodes.name(int(differs.argmax())))}"
+    return ""
+
+
+_Heard = tuple[Verdict | None, NDArray[np.float64] | None]
+
+
+def _promised(said: Outcome, fresh: Outcome) -> bool:
+    same = said.hook is fresh.hook and not said.failure and not fresh.failure
+    return same and said.hook.spec.reads == "node"
+
+
+def _heard(outcome: Outcome) -> _Heard:
+    return outcome.verdict, None if outcome.score is None else outcome.score.scores
+
+
+def _part(outcome: Outcome, rows: Rows) -> _Heard:
+    verdict, scores = _heard(outcome)
+    if verdict is not None:
+        verdict = Verdict(verdict.codes[rows], verdict.reasons)
+    return verdict, None if scores is None else scores[rows]
+
+
+def _differ(known: _Heard, fresh: _Heard) -> NDArray[np.bool_]:
+    """Where two answers about the same nodes are not the same."""
+    verdict, now = known[0], fresh[0]
+    if verdict is not None and now is not None:
+        if verdict.reasons == now.reasons:
+            return np.not_equal(verdict.codes, now.codes)
+        # A hook that answers node by node has its reasons in the order in which it gave them.
+        both = [[each.reason(row) for row in range(len(each.codes))] for each in (verdict, now)]
+        return np.array([one != other for one, other in zip(*both, strict=True)], dtype=np.bool_)
+    scores, numbers = known[1], fresh[1]
+    if scores is not None and numbers is not None:
+        same: NDArray[np.bool_] = np.isclose(scores, numbers, rtol=1e-9, equal_nan=True)
+        return ~same
+    # A hook without any opinion says so in another way than with a number for each node.
+    opinions = [not np.isnan(each).all() for each in (scores, numbers) if each is not None]
+    return np.array([any(opinions)])

@@ -1,0 +1,218 @@
+"""Answers that need no policy any more: the event loop gives them itself, the moment a request is whole.
+
+What policies say about pods of a kind is known for every node of the cluster (`engine/standing.py`), as long
+as nodes, objects and sources stay as they are. A `filter` is then one look for each name, and joining. There
+is no thread to hand over to, since there is nothing that could hang. Whatever is not quite usual, a node that
+is not in view, a pod without any node, is judged as ever.
+
+Now and then a pod that could be answered so is judged as ever nevertheless, and what comes out is compared: a
+promise that is not kept is told in the log, and not relied on any more.
+"""
+
+import logging
+import time
+from functools import partial
+from hashlib import blake2b
+from itertools import compress
+
+import numpy as np
+from msgspec import Struct
+
+from bayplan.engine.decision import Rows
+from bayplan.engine.keep import best, first_of_equals
+from bayplan.engine.memory import likeness
+from bayplan.engine.promise import broken
+from bayplan.engine.standing import PASSES, may_stand
+from bayplan.kube.pod import Pod
+from bayplan.runtimes.extender import assemble
+from bayplan.runtimes.extender.kinds import Kinds
+from bayplan.runtimes.extender.known import PASSED, Known
+from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
+from bayplan.runtimes.extender.verbs import Answer, Judged, Verbs
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.lookup import MANY
+from bayplan.snapshot.sources import Readings
+from bayplan.wire import v1
+from bayplan.wire.codec import WireError, decode
+from bayplan.wire.scale import to_wire
+
+log = logging.getLogger(__name__)
+
+# Of answers that are known, one in so many is worked out nevertheless, and one after so long a time: that is
+# also when somebody takes a picture of the cluster, so that news of it do not pile up.
+_CHECKED, _CHECKED_SECONDS = 512, 10.0
+# Where so many pods in a row were of no known kind, most of those that follow are not looked at.
+_IN_VAIN, _SELDOM = 32, 16
+# Beside a decision that was worked out, what is kept of one that was known is next to nothing.
+_LIGHTER = 32
+
+
+class _About(Struct, frozen=True, eq=False):
+    """What one request is about."""
+
+    known: Known
+    pod: Pod
+    cluster: Snapshot
+    names: list[str]
+    rows: list[int] | Rows
+    different: set[int]
+    """The same, where they are few."""
+    started: float
+
+    @property
+    def places(self) -> Rows:
+        """Their rows, as columns are indexed."""
+        return np.asarray(self.rows, dtype=np.intp)
+
+    def mention(self, verb: str, number: int) -> Mention:
+        """Who was asked about, for the journal; nothing that takes memory until it is written down."""
+        seconds = time.perf_counter() - self.started
+        pod, names = self.pod, self.cluster.nodes.names
+        return Mention(verb, number, seconds, pod.name, pod.uid, names, self.known, self.rows)
+
+
+class AtOnce:
+    """What one set of policies is known to say. It belongs to the event loop."""
+
+    def __init__(self, verbs: Verbs, *, asks_sources: bool) -> None:
+        """``asks_sources``: whether a source is asked about each pod."""
+        self._verbs = verbs
+        self._able = may_stand(verbs.policies) and not verbs.observe and not asks_sources
+        self._record = KnownRecord(verbs.journal, verbs.metrics, verbs.generation)
+        self._kinds = Kinds()
+        self._given = 0
+        self._checked_at = 0.0
+        self._in_vain = 0
+
+    def answer(self, verb: str, body: bytes, cluster: Snapshot, readings: Readings) -> Answer | None:
+        """The answer to a ``filter`` or ``prioritize``; ``None`` where policies have to be asked."""
+        about = self._about(body, cluster, readings) if self._able and self._worth_a_look() else None
+        if about is None:
+            return None
+        if verb == "prioritize":
+            return self._prioritize(about)
+        keep = self._verbs.keep
+        return self._filter(about) if keep is None else self._keep(about, keep)
+
+    def _about(self, body: bytes, cluster: Snapshot, readings: Readings) -> _About | None:
+        """What a request is about, where that is known and in view."""
+        started = time.perf_counter()
+        try:
+            args = decode(body, v1.ExtenderArgs)
+        except WireError:
+            # Who answers it will say so.
+            return None
+        pod, names = args.pod, args.node_names
+        if pod is None or args.nodes is not None or not names or pod.uid in cluster.unsettled:
+            return None
+        known = self._kinds.find(_kind(pod), cluster, readings)
+        if known is None:
+            self._in_vain += 1
+            return None
+        self._in_vain = 0
+        self._given += 1
+        if self._given % _CHECKED == 0 or started - self._checked_at > _CHECKED_SECONDS:
+            self._checked_at = started
+            return None
+        if len(names) < MANY:
+            few = cluster.rows.find_few(names)
+            return None if few is None else _About(known, pod, cluster, names, *few, started)
+        rows = cluster.rows.find_each(names)
+        return None if rows is None else _About(known, pod, cluster, names, rows, set(), started)
+
+    def _worth_a_look(self) -> bool:
+        # There the log tells of each decision, in words that are made of the whole of it.
+        if log.isEnabledFor(logging.DEBUG):
+            return False
+        if self._in_vain < _IN_VAIN:
+            return True
+        self._in_vain += 1
+        return self._in_vain % _SELDOM == 0
+
+    def _filter(self, about: _About) -> Answer | None:
+        """All nodes that pass; where there is none, news are waited for, and not here."""
+        verdicts = about.known.verdicts_on(about.rows)
+        passed = list(compress(about.names, verdicts.translate(PASSED)))
+        return self._told(about, passed, verdicts) if passed else None
+
+    def _keep(self, about: _About, keep: int) -> Answer | None:
+        """The best of the nodes that pass; all of them where they are no more than that."""
+        known, uid, nodes = about.known, about.pod.uid, about.cluster.nodes
+        turn = self._verbs.turns.of(uid)
+        if keep == 1 and not turn and known.order and about.different:
+            # The usual case without NumPy, which is slow when it was not called for a while.
+            equals = known.best_of(about.different)
+            if equals is None:
+                return self._filter(about)
+            first = equals[first_of_equals(nodes, equals, uid) if len(equals) > 1 else 0]
+            return self._told(about, [nodes.name(first)], cut=Cut([first], 0))
+        passed = about.places[known.standing.verdicts[about.places] == PASSES]
+        if passed.size <= keep:
+            return self._filter(about)
+        part = nodes.take(passed)
+        kept = best(known.standing.total(passed), part, uid, keep=keep, turn=turn).tolist()
+        names = [part.name(place) for place in sorted(kept)]
+        return self._told(about, names, cut=Cut([int(passed[place]) for place in kept], turn))
+
+    def _told(
+        self, about: _About, names: list[str], verdicts: bytes = b"", *, cut: Cut | None = None
+    ) -> Answer:
+        known = about.known
+        failed = unresolvable = ""
+        if self._verbs.failed_nodes_always:
+            failed, unresolvable = known.told_refusals(about.names, verdicts or known.verdicts_on(about.rows))
+        body = assemble.filter_answer(names, failed, unresolvable)
+        mention = about.mention("filter", self._verbs.journal.next_number())
+        return Answer(
+            body,
+            cut_for="" if cut is None else about.pod.uid,
+            weight=len(about.names) // _LIGHTER,
+            write_down=partial(self._record.filtered, mention, cut),
+        )
+
+    def _prioritize(self, about: _About) -> Answer | None:
+        body = about.known.priorities(about.rows)
+        if not body:
+            total = about.known.standing.total(about.places)
+            if total is None:
+                return None
+            body = assemble.priorities_answer(about.names, to_wire(total))
+        mention = about.mention("prioritize", self._verbs.journal.next_number())
+        return Answer(
+            body, weight=len(about.names) // _LIGHTER, write_down=partial(self._record.scored, mention)
+        )
+
+    def wanted(self, judged: Judged, cluster: Snapshot, readings: Readings) -> bytes:
+        """The kind of a pod that was judged, where it is time to learn what is said about all nodes."""
+        pod = judged.question.pod
+        kind = _kind(pod) if self._able and judged.by_name else b""
+        return kind if kind and self._kinds.wanted(kind, pod.uid, cluster, readings) else b""
+
+    def learned(self, kind: bytes, known: Known | None, cluster: Snapshot) -> None:
+        """Use it from now on; ``None`` where nothing could be learned."""
+        # What is fresh need not be checked.
+        self._checked_at = time.perf_counter()
+        self._kinds.learned(kind, known, cluster)
+
+    def check(self, judged: Judged, cluster: Snapshot, readings: Readings, *, scored: bool) -> None:
+        """Compare what was said with what would have been: a promise may not be kept."""
+        question = judged.question
+        if not self._able or not judged.by_name or question.not_in_view:
+            return
+        known = self._kinds.find(_kind(question.pod), cluster, readings)
+        if known is None:
+            return
+        problem = broken(known.standing, judged.decision, scored=scored)
+        if problem:
+            self._able = False
+            self._kinds.clear()
+            log.error("%s; until the configuration is loaded again every pod is judged anew", problem)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+def _kind(pod: Pod) -> bytes:
+    """The same for pods that are alike, and short, since anything may be in an annotation."""
+    alike = likeness(pod)
+    return blake2b(alike, digest_size=16).digest() if alike else b""
