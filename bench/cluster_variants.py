@@ -54,6 +54,7 @@ VARIANTS = (
     Variant(NONE, "no extender"),
     Variant(GO, "Go extender"),
     Variant("one", "Bayplan, one policy", "policy.py", aim=Aim(GO, 1.3)),
+    Variant("asked", "Bayplan, one policy that promises nothing", "asked.py"),
     Variant("ten", "Bayplan, ten policies", "ten.py", aim=Aim(GO, 1.3)),
     Variant("reasons", "Bayplan, failedNodes: whenNonePass", "policy.py", {"failedNodes": "whenNonePass"}),
     Variant("keep", "Bayplan, keep: 1", "policy.py", {"keep": 1}, aim=Aim(NONE, 1.0)),

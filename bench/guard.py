@@ -20,12 +20,17 @@ from pathlib import Path
 from bench.outputs import rows
 from bench.picture import number
 from bench.wire import Size, measure
-from bench.wire_figures import FULL, NAMES, REFERENCE, Line, Ratio, Recorded
+from bench.wire_figures import DIFFERENT, FULL, NAMES, REFERENCE, Line, Ratio, Recorded
 from bench.wire_servers import PeerMissing, Peers, find_go
 
 RECORDED = Path(__file__).parents[1] / "docs" / "benchmarks" / "wire.json"
 # Short rounds, and many: the less time between the two servers, the more alike is the machine that they had.
-ROUNDS = {Size(NAMES, 500, 20): 20, Size(NAMES, 5_000, 6): 20, Size(FULL, 1_000, 2): 12}
+ROUNDS = {
+    Size(NAMES, 500, 20): 20,
+    Size(NAMES, 5_000, 6): 20,
+    Size(DIFFERENT, 500, 20): 20,
+    Size(FULL, 1_000, 2): 12,
+}
 TIMES_AS_MANY_ROUNDS = 3
 LEAST_SHARE = 2 / 3
 

@@ -20,7 +20,7 @@ from typing import Any
 from bench.busy import Busy
 from bench.outputs import Outputs
 from bench.raw_http import Caller
-from bench.wire_figures import FULL, NAMES, Line, Times, picture, text
+from bench.wire_figures import DIFFERENT, FULL, NAMES, Line, Times, picture, text
 from bench.wire_requests import Requests, full_nodes, make_node, names_only, write_snapshot
 from bench.wire_servers import POLICY, PeerMissing, Peers, Server, find_peers, servers
 
@@ -44,18 +44,20 @@ SIZES = (
     Size(NAMES, 500, 100),
     Size(NAMES, 5_000, 40),
     Size(NAMES, 15_000, 20),
+    Size(DIFFERENT, 500, 100),
+    Size(DIFFERENT, 5_000, 40),
     Size(FULL, 100, 40),
     Size(FULL, 1_000, 15),
     Size(FULL, 5_000, 10),
 )
-QUICK = (Size(NAMES, 500, 40), Size(NAMES, 5_000, 12), Size(FULL, 1_000, 3))
+QUICK = (Size(NAMES, 500, 40), Size(NAMES, 5_000, 12), Size(DIFFERENT, 500, 40), Size(FULL, 1_000, 3))
 
 
 def main() -> None:
     """Print the table; write the figures down where asked to."""
     outputs = Outputs(
         "How fast a verb is answered over HTTP, beside an extender in Go and one in Flask",
-        quick="three sizes, fewer calls: about a minute",
+        quick="four sizes, fewer calls: about a minute",
         rounds=10,
     )
     try:
@@ -79,7 +81,7 @@ def measure(size: Size, peers: Peers, rounds: int, *, policy: Path = POLICY) -> 
     busy = Busy()
     full = size.mode == FULL
     nodes = [make_node(number, images=full) for number in range(size.nodes)]
-    requests = full_nodes(nodes) if full else names_only(nodes)
+    requests = full_nodes(nodes) if full else names_only(nodes, alike=size.mode == NAMES)
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         file = Path(made) / "nodes.json"
         write_snapshot(file, nodes)

@@ -97,20 +97,26 @@ class Requests:
     names: list[str]
     rests: list[bytes]
     """What follows the pod, in each order."""
+    alike: bool = True
+    """Whether pods differ in name and UID alone, as those of one Deployment do."""
 
     def bodies(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
         """The two parts of one request after the other, for ever."""
         number = start
         while True:
-            yield _pod(number), self.rests[number % len(self.rests)]
+            yield (
+                _pod(number, app="web" if self.alike else f"web-{number}"),
+                self.rests[number % len(self.rests)],
+            )
             number += 1
 
 
-def names_only(nodes: list[dict[str, Any]]) -> Requests:
+def names_only(nodes: list[dict[str, Any]], *, alike: bool = True) -> Requests:
     """What kube-scheduler sends with ``nodeCacheCapable: true``."""
     names = [node["metadata"]["name"] for node in nodes]
     orders = [random.Random(seed).sample(names, len(names)) for seed in range(_ORDERS)]  # noqa: S311
-    return Requests(names, [f',"Nodes":null,"NodeNames":{_compact(order)}}}'.encode() for order in orders])
+    rests = [f',"Nodes":null,"NodeNames":{_compact(order)}}}'.encode() for order in orders]
+    return Requests(names, rests, alike)
 
 
 def full_nodes(nodes: list[dict[str, Any]]) -> Requests:
@@ -120,7 +126,7 @@ def full_nodes(nodes: list[dict[str, Any]]) -> Requests:
     return Requests(names, [rest.encode()])
 
 
-def _pod(number: int) -> bytes:
+def _pod(number: int, *, app: str) -> bytes:
     pod = {
         "metadata": {
             "name": f"web-{number:08}",
@@ -128,7 +134,7 @@ def _pod(number: int) -> bytes:
             "uid": f"00000000-0000-4000-9000-{number:012}",
             "resourceVersion": "207",
             "creationTimestamp": _SINCE,
-            "labels": {"app": "web"},
+            "labels": {"app": app},
         },
         "spec": {
             "containers": [

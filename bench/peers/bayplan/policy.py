@@ -1,4 +1,7 @@
-"""The label filter of the wire benchmark, over whole columns: an SSD is needed, points are preferred."""
+"""The label filter of the benchmarks, over whole columns: an SSD is needed, points are preferred.
+
+It looks at labels alone, and says so: pods that are alike need not be judged anew.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +13,13 @@ POINTS = bayplan.Label("example.com/points", int, default=0)
 NO_SSD = bayplan.Reason("node has no SSD")
 
 
-@bayplan.filter
+@bayplan.filter(reads="node")
 def on_ssd(nodes: bayplan.NodeTable) -> bayplan.Verdict:
     """Only nodes with an SSD."""
     return NO_SSD.where(nodes[DISK] != "ssd")
 
 
-@bayplan.score(range=(0, 10))
+@bayplan.score(range=(0, 10), reads="node")
 def points(nodes: bayplan.NodeTable) -> NDArray[np.float64]:
     """As many as the label says."""
     found: NDArray[np.float64] = nodes[POINTS]

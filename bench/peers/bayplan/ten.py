@@ -28,7 +28,7 @@ Numbers = NDArray[np.float64]
 class OnSsd:
     """Only nodes with an SSD."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def ssd(self, nodes: bayplan.NodeTable) -> bayplan.Verdict:
         """By the label."""
         return NO_SSD.where(nodes[DISK] != "ssd")
@@ -38,7 +38,7 @@ class OnSsd:
 class Points:
     """As many as the label says."""
 
-    @bayplan.score(range=(0, 10))
+    @bayplan.score(range=(0, 10), reads="node")
     def points(self, nodes: bayplan.NodeTable) -> Numbers:
         """By the label."""
         found: Numbers = nodes[POINTS]
@@ -49,7 +49,7 @@ class Points:
 class InService:
     """Ready, and not cordoned."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def in_service(self, nodes: bayplan.NodeTable) -> bayplan.Verdict:
         """By condition and spec."""
         return NOT_IN_SERVICE.where(~nodes["ready"] | nodes["unschedulable"])
@@ -59,7 +59,7 @@ class InService:
 class Staying:
     """Nodes that are to be taken away get no new pods."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def staying(self, nodes: bayplan.NodeTable) -> bayplan.Verdict:
         """By the label."""
         return GOING.where(nodes[RETIRING] == "true")
@@ -69,7 +69,7 @@ class Staying:
 class Headroom:
     """A twentieth of the memory stays free."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="pods")
     def headroom(self, pod: bayplan.Pod, nodes: bayplan.NodeTable) -> bayplan.Verdict:
         """With the pod on the node."""
         left = nodes["memory.free"] - pod.request("memory")
@@ -80,7 +80,7 @@ class Headroom:
 class NotCrowded:
     """A node has fewer pods than it could."""
 
-    @bayplan.filter
+    @bayplan.filter(reads="pods")
     def crowded(self, nodes: bayplan.NodeTable) -> bayplan.Verdict:
         """By number."""
         return CROWDED.where(nodes["pods.requested"] >= 100)
@@ -90,7 +90,7 @@ class NotCrowded:
 class LeastRequested:
     """Nodes with much CPU left are better."""
 
-    @bayplan.score(range=(0, 1))
+    @bayplan.score(range=(0, 1), reads="pods")
     def free(self, nodes: bayplan.NodeTable) -> Numbers:
         """What is left of what there was."""
         share: Numbers = nodes["cpu.free"] / nodes["cpu.allocatable"]
@@ -111,7 +111,7 @@ class EvenZones:
 class ApartFromItself:
     """Nodes with few pods of the same application are better."""
 
-    @bayplan.score(best="low")
+    @bayplan.score(best="low", reads="pods")
     def of_the_same(self, pod: bayplan.Pod, nodes: bayplan.NodeTable) -> Numbers:
         """By the pod's label."""
         return nodes.count(APP.same_as(pod)).astype(np.float64)
@@ -121,7 +121,7 @@ class ApartFromItself:
 class NewerHardware:
     """Nodes of the newest kind are a little better."""
 
-    @bayplan.score(range=(0, 1))
+    @bayplan.score(range=(0, 1), reads="node")
     def newest(self, nodes: bayplan.NodeTable) -> Numbers:
         """By the label."""
         newest: Numbers = (nodes[LEVEL] == "value-0").astype(np.float64)
