@@ -73,7 +73,7 @@ class Journal:
             pod=self._who(decision.pod),
             names=names,
             rows=rows,
-            voices=tuple(voice_of(outcome) for outcome in decision.outcomes),
+            voices=tuple(_voice(outcome) for outcome in decision.outcomes),
             refused_by=decision.refused_by,
             total=None if decision.total is None else decision.total.astype(np.float32),
             error=decision.error,
@@ -171,8 +171,7 @@ class Journal:
         return freed
 
 
-def voice_of(outcome: Outcome) -> Voice:
-    """What a hook said, as it is kept."""
+def _voice(outcome: Outcome) -> Voice:
     known: Voice | None = outcome.written
     if known is None:
         known = _heard(outcome)
