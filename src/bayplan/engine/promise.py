@@ -29,6 +29,7 @@ def tried(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]
     meta = question.pod.metadata or NO_META
     other = msgspec.structs.replace(meta, name=f"{meta.name}-again", uid=f"{meta.uid}-again")
     renamed = msgspec.structs.replace(question.pod, metadata=other)
+    told: set[str] = set()
     for judge in (filter_nodes, score_nodes):
         whole = judge([policy], question, attempt)
         for row in range(min(len(question.nodes), _TRIED)):
@@ -36,7 +37,11 @@ def tried(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]
             alone = msgspec.structs.replace(question, pod=renamed, nodes=question.nodes.take(rows))
             part = judge([policy], alone, attempt)
             for said, fresh in zip(whole.outcomes, part.outcomes, strict=False):
-                if _promised(said, fresh) and _differ(_part(said, rows), _heard(fresh)).any():
+                if said.hook.title in told or not _promised(said, fresh):
+                    continue
+                if _differ(_part(said, rows), _heard(fresh)).any():
+                    # One node is enough to see it.
+                    told.add(said.hook.title)
                     yield f"{said.hook.title}: {_BROKEN.format(node=question.nodes.name(row))}"
 
 
