@@ -259,7 +259,11 @@ def test_a_node_that_changes_gets_another_answer() -> None:
         moved, load, changed=np.array([0], dtype=np.intp), loaded=np.array([], dtype=np.intp)
     )
 
-    assert rule.hooks[0].function(POD, table).rejected_names(table) == ["racked", "elsewhere", "tainted"]
+    assert rule.hooks[0].function(pod=POD, nodes=table).rejected_names(table) == [
+        "racked",
+        "elsewhere",
+        "tainted",
+    ]
 
 
 def test_answers_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 import bayplan
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.scope import PolicyScope
+from bayplan.engine.entry import PodRef
 from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import Journal
 from bayplan.engine.standing import Standing, learn, may_stand
@@ -71,7 +72,7 @@ def entry(standing: Standing, number: int, rows: list[int]) -> StandingEntry:
         at=0.0,
         verb="prioritize",
         generation=1,
-        pod=standing.who.named(f"web-{number}", f"uid-{number}"),
+        pod=PodRef.of(make_pod(f"web-{number}")),
         names=NAMES,
         rows=NO_ROWS,
         voices=(),

@@ -25,6 +25,7 @@ from bayplan.snapshot.table import NodeTable
 KINDS: tuple[Kind, ...] = ("filter", "prefer", "score", "protect")
 """The hooks that an expression can be."""
 
+_NO_POD = Pod()
 _NODES = ("pod", "node", "column")
 _VARIABLES: dict[str, tuple[str, ...]] = {**dict.fromkeys(KINDS, _NODES), "protect": ("pod", "victim")}
 _NUMBERS = ("INT", "UINT", "DOUBLE", "DYN")
@@ -75,10 +76,10 @@ class _Filter:
     """A hard or a soft rule: the nodes that it is false for are refused."""
 
     evaluator: Evaluator
+    parameters: tuple[str, ...]
     reason: Reason
-    parameters = ("pod", "nodes")
 
-    def __call__(self, pod: Pod, nodes: NodeTable) -> Verdict:
+    def __call__(self, nodes: NodeTable, pod: Pod = _NO_POD) -> Verdict:
         passed = self.evaluator.over(pod, nodes).astype(np.bool_)
         return self.reason.where(~passed)
 
@@ -88,9 +89,9 @@ class _Score:
     """A number a node."""
 
     evaluator: Evaluator
-    parameters = ("pod", "nodes")
+    parameters: tuple[str, ...]
 
-    def __call__(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
+    def __call__(self, nodes: NodeTable, pod: Pod = _NO_POD) -> NDArray[np.float64]:
         return self.evaluator.over(pod, nodes).astype(np.float64)
 
 
@@ -120,12 +121,14 @@ def _rule(
     wanted = (int, float) if kind == "score" else (bool,)
     where = f"{expression.where} {kind}"
     evaluator = Evaluator(compiled, policy=name, where=where, wanted=wanted)
+    # Who does not ask for the pod says the same about all of them.
+    parameters = ("pod", "nodes") if compiled.reads.paths.get("pod") else ("nodes",)
     if kind == "score":
-        return _Score(evaluator), compiled.reads
+        return _Score(evaluator, parameters), compiled.reads
     if kind == "protect":
         return _Protect(evaluator), compiled.reads
     try:
-        return _Filter(evaluator, _reason(reason, compiled.reads)), compiled.reads
+        return _Filter(evaluator, parameters, _reason(reason, compiled.reads)), compiled.reads
     except ValueError as error:
         raise ExpressionError("reason", str(error)) from error
 

@@ -21,7 +21,7 @@ from bayplan.authoring.verdict import Reason, Verdict
 from bayplan.engine.combine import combine, normalise
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
 from bayplan.engine.decision import Outcome, Rows
-from bayplan.engine.entry import PodRef, Voice, value_bytes
+from bayplan.engine.entry import Voice, value_bytes
 from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import refused_rows
 from bayplan.kube.pod import Pod
@@ -119,8 +119,6 @@ class Standing(Struct, frozen=True, eq=False, dict=True):
     """A number a node: 0 passes, ``k`` is refused for ``refusals[k - 1]``."""
     refusals: tuple[tuple[str, Reason], ...]
     """Policies with their reasons."""
-    who: PodRef
-    """One of the pods: the others differ in name and UID."""
 
     def total(self, rows: Rows) -> Floats | None:
         """The combined scores of these nodes alone; ``None`` where nobody has any to give."""
@@ -166,7 +164,6 @@ def learn(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, attempt: Atte
         filtered.refused_by,
         verdicts,
         tuple((outcome.hook.policy, reason) for outcome, reason, _ in groups),
-        PodRef.of(pod),
     )
 
 

@@ -122,7 +122,6 @@ async def test_another_question_is_judged_as_ever(server: Server, caller: Caller
     "sent",
     [
         pytest.param(json.dumps(names_request(NODES, pod=pod("web"))).encode(), id="with spaces"),
-        pytest.param(body("web").replace(b'"worst"', b'"\\u0077orst"'), id="with escapes"),
         pytest.param(body("web").replace(b'"NodeNames":', b'"nodeNames":'), id="in another spelling"),
         pytest.param(body("web")[:-1] + b',"Nodes":null}', id="with something after the names"),
         pytest.param(body("web") + b" ", id="with a space at the end"),
@@ -137,6 +136,14 @@ async def test_nothing_is_foreseen_of_a_request_in_other_words(
     assert answer.json["NodeNames"] == PASSED
     assert told(scored)["best"] == 10
     assert await counts(server) == (0, 0)
+
+
+async def test_however_a_name_was_spelt_the_next_question_is_the_same(server: Server, caller: Caller) -> None:
+    await caller.post("filter", body("web").replace(b'"worst"', b'"\\u0077orst"'))
+    scored = await caller.post("prioritize", body("web", PASSED))
+
+    assert told(scored)["best"] == 10
+    assert await counts(server) == (1, 0)
 
 
 async def test_names_that_are_part_of_the_pod_are_not_taken_for_those_of_the_request(

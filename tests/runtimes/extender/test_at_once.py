@@ -20,7 +20,8 @@ from bayplan.engine.guard import Attempt
 from bayplan.kube.pod import Pod
 from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.extender import at_once
-from bayplan.runtimes.extender.at_once import AtOnce, _kind
+from bayplan.runtimes.extender.alike import Alike
+from bayplan.runtimes.extender.at_once import AtOnce
 from bayplan.runtimes.extender.known import know
 from bayplan.runtimes.extender.verbs import Answer, Verbs
 from bayplan.snapshot import lookup
@@ -96,7 +97,7 @@ def known(verbs: Verbs, cluster: Snapshot = CLUSTER, readings: Readings = NO_REA
     pod = pod_of(body(NAMES))
     learned = know(verbs, pod, cluster, readings, Attempt())
     assert learned is not None
-    found.learned(_kind(pod), learned, cluster)
+    found.learned(Alike(verbs.policies).kind(pod), learned, cluster)
     return found
 
 
@@ -185,7 +186,7 @@ def test_the_answer_and_the_record_are_those_that_policies_give(  # noqa: PLR091
             verbs.turns.told("uid-of-web-1")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(at_once, "MANY", 3 if many else lookup.MANY)
-        for verb in VERBS:
+        for verb in ("prioritize", "filter", "prioritize"):
             expected: Answer = getattr(long, verb)(sent, CLUSTER, Attempt())
             answer = quick.answer(verb, sent, CLUSTER, NO_READINGS)
             if verb == "filter" and expected.refused is not None:
@@ -196,6 +197,9 @@ def test_the_answer_and_the_record_are_those_that_policies_give(  # noqa: PLR091
             assert answer.cut_for == expected.cut_for
             expected.write_down()
             answer.write_down()
+            if verb == "filter":
+                # What kube-scheduler asks next.
+                sent = body(json.loads(expected.body)["NodeNames"])
 
     wanted, found = long.journal.entries(), short.journal.entries()
     assert [said(entry) for entry in found] == [said(entry) for entry in wanted]
@@ -203,6 +207,43 @@ def test_the_answer_and_the_record_are_those_that_policies_give(  # noqa: PLR091
 
 
 range_of = range
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
+def test_the_question_that_follows_a_filter_is_answered_without_reading_it(
+    verbs: Verbs, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    monkeypatch.setattr(at_once, "MANY", 3 if many else lookup.MANY)
+    quick = known(verbs)
+    for verb in VERBS:
+        passed = quick.answer(verb, body(NAMES), CLUSTER, NO_READINGS)
+        assert passed is not None
+        if verb == "prioritize":
+            passed = quick.answer("filter", body(NAMES), CLUSTER, NO_READINGS)
+    assert passed is not None
+    following = body(json.loads(passed.body)["NodeNames"])
+    monkeypatch.setattr(at_once, "decode", None)
+
+    found = quick.answer("prioritize", following, CLUSTER, NO_READINGS)
+
+    assert found is not None
+    assert found.body == verbs.prioritize(following, CLUSTER, Attempt()).body
+
+
+@pytest.mark.parametrize("what", ["nodes", "a pod that may yet be bound"])
+def test_the_question_that_follows_is_judged_when_something_has_changed(verbs: Verbs, what: str) -> None:
+    quick = known(verbs)
+    quick.answer("prioritize", body(NAMES), CLUSTER, NO_READINGS)
+    passed = quick.answer("filter", body(NAMES), CLUSTER, NO_READINGS)
+    assert passed is not None
+    unsettled = {"uid-of-web-1": "node-0"} if what != "nodes" else {}
+    marks = CLUSTER.marks if unsettled else None
+    later = Snapshot(CLUSTER.nodes, [], unsettled=unsettled, marks=marks, rows=CLUSTER.rows)
+
+    following = body(json.loads(passed.body)["NodeNames"])
+
+    assert quick.answer("prioritize", following, CLUSTER, NO_READINGS) is not None
+    assert quick.answer("prioritize", following, later, NO_READINGS) is None
 
 
 @pytest.fixture
@@ -216,6 +257,32 @@ def test_pods_that_differ_in_name_and_uid_are_of_one_kind(verbs: Verbs) -> None:
     assert quick.answer("filter", body(NAMES, "web-2"), CLUSTER, NO_READINGS) is not None
 
 
+def test_where_no_hook_asks_for_the_pod_all_are_of_one_kind_and_each_is_written_down_as_it_is(
+    verbs: Verbs,
+) -> None:
+    quick = known(verbs)
+    spec = {"nodeSelector": {"a": "b"}, "priority": 7, "volumes": [{"persistentVolumeClaim": {}}]}
+
+    answer = quick.answer("filter", body(NAMES, "other", spec=spec), CLUSTER, NO_READINGS)
+
+    assert answer is not None
+    answer.write_down()
+    (entry,) = verbs.journal.entries()
+    assert (entry.pod.key, entry.pod.uid, entry.pod.priority) == ("default/other", "uid-of-other", 7)
+
+
+def test_where_a_hook_asks_for_the_pod_one_that_is_not_alike_is_judged() -> None:
+    @bayplan.filter(reads="node")
+    def small(pod: bayplan.Pod, nodes: bayplan.NodeTable) -> Any:
+        return np.full(len(nodes), pod.priority < 5)
+
+    verbs = Verbs(ready(small, None), Metrics(version="0"))
+    quick = known(verbs)
+
+    assert quick.answer("filter", body(NAMES, "web-2"), CLUSTER, NO_READINGS) is not None
+    assert quick.answer("filter", body(NAMES, spec={"priority": 7}), CLUSTER, NO_READINGS) is None
+
+
 @pytest.mark.parametrize(
     "sent",
     [
@@ -223,7 +290,6 @@ def test_pods_that_differ_in_name_and_uid_are_of_one_kind(verbs: Verbs) -> None:
         pytest.param(body([*NAMES, NAMES[0]]), id="a node that is there twice"),
         pytest.param(body([]), id="no nodes"),
         pytest.param(body(["node-1", "node-2"]), id="no node is left"),
-        pytest.param(body(NAMES, spec={"nodeSelector": {"a": "b"}}), id="a pod of another kind"),
         pytest.param(b"{", id="no JSON"),
         pytest.param(b'{"Pod":null,"NodeNames":["node-0"]}', id="no pod"),
         pytest.param(
@@ -238,7 +304,8 @@ def test_whatever_is_not_usual_is_left_to_policies(verbs: Verbs, sent: bytes) ->
 def test_a_pod_that_may_yet_be_bound_is_left_to_policies(verbs: Verbs) -> None:
     quick = known(verbs)
     doubtful = Snapshot(CLUSTER.nodes, [], unsettled={"uid-of-web-1": "node-0"}, marks=CLUSTER.marks)
-    quick.learned(_kind(pod_of(body(NAMES))), _learn(verbs, doubtful), doubtful)
+    kind = Alike(verbs.policies).kind(pod_of(body(NAMES)))
+    quick.learned(kind, _learn(verbs, doubtful), doubtful)
 
     assert quick.answer("filter", body(NAMES), doubtful, NO_READINGS) is None
     assert quick.answer("filter", body(NAMES, "web-2"), doubtful, NO_READINGS) is not None
@@ -339,7 +406,7 @@ def test_a_kind_that_comes_again_is_worth_learning_and_one_that_does_not_is_not(
     assert quick.wanted(first, CLUSTER, NO_READINGS) == b""
     assert quick.wanted(first, CLUSTER, NO_READINGS) == b"", "the same pod, for its scores"
     kind = quick.wanted(second, CLUSTER, NO_READINGS)
-    assert kind == _kind(second.question.pod)
+    assert kind == Alike(verbs.policies).kind(second.question.pod)
     quick.learned(kind, _learn(verbs, CLUSTER), CLUSTER)
     assert quick.wanted(first, CLUSTER, NO_READINGS) == b"", "it is known"
 

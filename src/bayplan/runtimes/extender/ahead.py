@@ -8,10 +8,12 @@ another extender's choice of the names, say, it is judged as ever.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bayplan.engine.guard import Attempt
+from bayplan.runtimes.extender.assemble import quoted
+from bayplan.runtimes.extender.followup import followup
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.rejudge import Call
 from bayplan.runtimes.extender.verbs import Answer, Judged
@@ -26,7 +28,6 @@ _PATIENCE = 3
 _SELDOM = 16
 # kube-scheduler asks within milliseconds; later the cluster may be another one.
 _KEPT_SECONDS = 1.0
-_KEY = b'"NodeNames":'
 
 
 @dataclass(frozen=True)
@@ -105,26 +106,12 @@ def foresee(call: Call, generation: Generation, *, now: float) -> Foreseen | Non
         return None
     if judged.decision.not_in_view or judged.decision.failures:
         return None
-    names = judged.question.nodes.names
     passed = judged.decision.passed_names
+    if not generation.verbs.spelling.is_plain(judged.question.nodes.every_name):
+        return None
     # With one node left kube-scheduler asks nobody.
     if len(passed) < 2 or not generation.verbs.scores(judged.question.pod):
         return None
-    told = _spelt(names)
-    end = len(body) - 1
-    start = end - len(told)
-    # The names are the last thing in it, and are written as we would write them: so they are those of the
-    # request itself, whatever else it holds.
-    if start < 0 or not (
-        body.endswith(b"}") and body.startswith(told, start) and body.endswith(_KEY, 0, start)
-    ):
-        return None
-    wanted = b"".join((body[:start], _spelt(passed), b"}"))
+    wanted = followup(body, quoted(passed)) if judged.by_name else b""
     until = now + _KEPT_SECONDS
-    return Foreseen(wanted, judged, generation, call.cluster, call.readings, until)
-
-
-def _spelt(names: Sequence[str]) -> bytes:
-    """A list of names in JSON, where none needs an escape; where one does, no request looks like that."""
-    joined = '","'.join(names)
-    return f'["{joined}"]'.encode()
+    return Foreseen(wanted, judged, generation, call.cluster, call.readings, until) if wanted else None

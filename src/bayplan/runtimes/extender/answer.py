@@ -104,7 +104,7 @@ def filter_answer(
     failed = unresolvable = ""
     if failed_nodes_always or not told:
         failed, unresolvable = assemble.refusals(decision, heeded=failed_nodes_heeded)
-    return assemble.filter_answer(told, failed, unresolvable)
+    return assemble.filter_answer(assemble.quoted(told), failed, unresolvable)
 
 
 def priorities_answer(asked: Asked, decision: Decision, *, spelling: Spelling) -> bytes:

@@ -32,12 +32,16 @@ class Spelling:
         return plain
 
 
-def filter_answer(told: Iterable[str], failed: str, unresolvable: str) -> bytes:
-    """What filter answers with names alone."""
-    names = '","'.join(told)
-    quoted = f'"{names}"' if names else ""
+def quoted(names: Iterable[str]) -> str:
+    """The inside of a list of names."""
+    joined = '","'.join(names)
+    return f'"{joined}"' if joined else ""
+
+
+def filter_answer(told: str, failed: str, unresolvable: str) -> bytes:
+    """What filter answers with names alone; each is the inside of a list or an object."""
     return (
-        f'{{"Nodes":null,"NodeNames":[{quoted}],"FailedNodes":{{{failed}}},'
+        f'{{"Nodes":null,"NodeNames":[{told}],"FailedNodes":{{{failed}}},'
         f'"FailedAndUnresolvableNodes":{{{unresolvable}}},"Error":""}}'
     ).encode()
 

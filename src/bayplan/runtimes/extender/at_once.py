@@ -12,7 +12,6 @@ promise that is not kept is told in the log, and not relied on any more.
 import logging
 import time
 from functools import partial
-from hashlib import blake2b
 from itertools import compress
 
 import numpy as np
@@ -20,11 +19,12 @@ from msgspec import Struct
 
 from bayplan.engine.decision import Rows
 from bayplan.engine.keep import best, first_of_equals
-from bayplan.engine.memory import likeness
 from bayplan.engine.promise import broken
 from bayplan.engine.standing import PASSES, may_stand
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.extender import assemble
+from bayplan.runtimes.extender.alike import Alike
+from bayplan.runtimes.extender.followup import followup
 from bayplan.runtimes.extender.kinds import Kinds
 from bayplan.runtimes.extender.known import PASSED, Known
 from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
@@ -50,6 +50,7 @@ _LIGHTER = 32
 class _About(Struct, frozen=True, eq=False):
     """What one request is about."""
 
+    body: bytes
     known: Known
     pod: Pod
     cluster: Snapshot
@@ -67,8 +68,30 @@ class _About(Struct, frozen=True, eq=False):
     def mention(self, verb: str, number: int) -> Mention:
         """Who was asked about, for the journal; nothing that takes memory until it is written down."""
         seconds = time.perf_counter() - self.started
-        pod, names = self.pod, self.cluster.nodes.names
-        return Mention(verb, number, seconds, pod.name, pod.uid, names, self.known, self.rows)
+        return Mention(verb, number, seconds, self.pod, self.cluster.nodes.names, self.known, self.rows)
+
+
+class _Expected(Struct, frozen=True, eq=False):
+    """The prioritize that is to follow a filter."""
+
+    body: bytes
+    """As it will be asked, byte for byte."""
+    filtered: _About
+    passed: list[str]
+    verdicts: bytes
+
+    def about(self, cluster: Snapshot, readings: Readings) -> _About | None:
+        """What it is about, without reading it: the nodes that passed; ``None`` where things have changed."""
+        filtered, started = self.filtered, time.perf_counter()
+        known, pod = filtered.known, filtered.pod
+        if not known.holds(cluster, readings) or pod.uid in cluster.unsettled:
+            return None
+        rows, passes = filtered.rows, self.verdicts.translate(PASSED)
+        if isinstance(rows, list):
+            chosen: list[int] | Rows = list(compress(rows, passes))
+        else:
+            chosen = rows[np.frombuffer(passes, dtype=np.bool_)]
+        return _About(self.body, known, pod, cluster, self.passed, chosen, set(), started)
 
 
 class AtOnce:
@@ -79,17 +102,27 @@ class AtOnce:
         self._verbs = verbs
         self._able = may_stand(verbs.policies) and not verbs.observe and not asks_sources
         self._record = KnownRecord(verbs.journal, verbs.metrics, verbs.generation)
+        self._alike = Alike(verbs.policies)
         self._kinds = Kinds()
+        self._expected: _Expected | None = None
+        self._scores_wanted = False
         self._given = 0
         self._checked_at = 0.0
         self._in_vain = 0
 
     def answer(self, verb: str, body: bytes, cluster: Snapshot, readings: Readings) -> Answer | None:
         """The answer to a ``filter`` or ``prioritize``; ``None`` where policies have to be asked."""
-        about = self._about(body, cluster, readings) if self._able and self._worth_a_look() else None
+        if not self._able or not self._worth_a_look():
+            return None
+        expected = self._expected if verb == "prioritize" else None
+        if expected is not None and expected.body == body:
+            about = expected.about(cluster, readings)
+        else:
+            about = self._about(body, cluster, readings)
         if about is None:
             return None
         if verb == "prioritize":
+            self._scores_wanted = True
             return self._prioritize(about)
         keep = self._verbs.keep
         return self._filter(about) if keep is None else self._keep(about, keep)
@@ -105,7 +138,7 @@ class AtOnce:
         pod, names = args.pod, args.node_names
         if pod is None or args.nodes is not None or not names or pod.uid in cluster.unsettled:
             return None
-        known = self._kinds.find(_kind(pod), cluster, readings)
+        known = self._kinds.find(self._alike.kind(pod), cluster, readings)
         if known is None:
             self._in_vain += 1
             return None
@@ -116,9 +149,9 @@ class AtOnce:
             return None
         if len(names) < MANY:
             few = cluster.rows.find_few(names)
-            return None if few is None else _About(known, pod, cluster, names, *few, started)
+            return None if few is None else _About(body, known, pod, cluster, names, *few, started)
         rows = cluster.rows.find_each(names)
-        return None if rows is None else _About(known, pod, cluster, names, rows, set(), started)
+        return None if rows is None else _About(body, known, pod, cluster, names, rows, set(), started)
 
     def _worth_a_look(self) -> bool:
         # There the log tells of each decision, in words that are made of the whole of it.
@@ -133,7 +166,13 @@ class AtOnce:
         """All nodes that pass; where there is none, news are waited for, and not here."""
         verdicts = about.known.verdicts_on(about.rows)
         passed = list(compress(about.names, verdicts.translate(PASSED)))
-        return self._told(about, passed, verdicts) if passed else None
+        if not passed:
+            return None
+        told = assemble.quoted(passed)
+        # With one node left kube-scheduler asks nobody.
+        if self._scores_wanted and len(passed) > 1 and about.known.standing.scores:
+            self._expected = _Expected(followup(about.body, told), about, passed, verdicts)
+        return self._told(about, told, verdicts)
 
     def _keep(self, about: _About, keep: int) -> Answer | None:
         """The best of the nodes that pass; all of them where they are no more than that."""
@@ -145,23 +184,21 @@ class AtOnce:
             if equals is None:
                 return self._filter(about)
             first = equals[first_of_equals(nodes, equals, uid) if len(equals) > 1 else 0]
-            return self._told(about, [nodes.name(first)], cut=Cut([first], 0))
+            return self._told(about, assemble.quoted([nodes.name(first)]), cut=Cut([first], 0))
         passed = about.places[known.standing.verdicts[about.places] == PASSES]
         if passed.size <= keep:
             return self._filter(about)
         part = nodes.take(passed)
         kept = best(known.standing.total(passed), part, uid, keep=keep, turn=turn).tolist()
-        names = [part.name(place) for place in sorted(kept)]
-        return self._told(about, names, cut=Cut([int(passed[place]) for place in kept], turn))
+        told = assemble.quoted(part.name(place) for place in sorted(kept))
+        return self._told(about, told, cut=Cut([int(passed[place]) for place in kept], turn))
 
-    def _told(
-        self, about: _About, names: list[str], verdicts: bytes = b"", *, cut: Cut | None = None
-    ) -> Answer:
+    def _told(self, about: _About, told: str, verdicts: bytes = b"", *, cut: Cut | None = None) -> Answer:
         known = about.known
         failed = unresolvable = ""
         if self._verbs.failed_nodes_always:
             failed, unresolvable = known.told_refusals(about.names, verdicts or known.verdicts_on(about.rows))
-        body = assemble.filter_answer(names, failed, unresolvable)
+        body = assemble.filter_answer(told, failed, unresolvable)
         mention = about.mention("filter", self._verbs.journal.next_number())
         return Answer(
             body,
@@ -185,7 +222,7 @@ class AtOnce:
     def wanted(self, judged: Judged, cluster: Snapshot, readings: Readings) -> bytes:
         """The kind of a pod that was judged, where it is time to learn what is said about all nodes."""
         pod = judged.question.pod
-        kind = _kind(pod) if self._able and judged.by_name else b""
+        kind = self._alike.kind(pod) if self._able and judged.by_name else b""
         return kind if kind and self._kinds.wanted(kind, pod.uid, cluster, readings) else b""
 
     def learned(self, kind: bytes, known: Known | None, cluster: Snapshot) -> None:
@@ -199,20 +236,15 @@ class AtOnce:
         question = judged.question
         if not self._able or not judged.by_name or question.not_in_view:
             return
-        known = self._kinds.find(_kind(question.pod), cluster, readings)
+        known = self._kinds.find(self._alike.kind(question.pod), cluster, readings)
         if known is None:
             return
         problem = broken(known.standing, judged.decision, scored=scored)
         if problem:
             self._able = False
             self._kinds.clear()
+            self._expected = None
             log.error("%s; until the configuration is loaded again every pod is judged anew", problem)
 
     def __len__(self) -> int:
         return len(self._kinds)
-
-
-def _kind(pod: Pod) -> bytes:
-    """The same for pods that are alike, and short, since anything may be in an annotation."""
-    alike = likeness(pod)
-    return blake2b(alike, digest_size=16).digest() if alike else b""

@@ -5,11 +5,17 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from bayplan.engine.decision import Rows
+from bayplan.engine.entry import PodRef
 from bayplan.engine.journal import Journal
+from bayplan.engine.memory import likeness
 from bayplan.engine.standing import PASSES, Standing
 from bayplan.engine.standing_entry import NO_CODES, NO_ROWS, StandingEntry
+from bayplan.kube.pod import Pod
 from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.extender.known import Known
+
+# As many controllers may have pods waiting at a time.
+_REMEMBERED = 64
 
 
 class Mention(Struct, frozen=True, eq=False):
@@ -19,8 +25,7 @@ class Mention(Struct, frozen=True, eq=False):
     number: int
     """In the journal."""
     seconds: float
-    name: str
-    uid: str
+    pod: Pod
     every_name: Sequence[str]
     known: Known
     rows: list[int] | Rows
@@ -40,6 +45,7 @@ class KnownRecord:
         self._journal = journal
         self._metrics = metrics
         self._generation = generation
+        self._pods: dict[bytes, PodRef] = {}
 
     def filtered(self, mention: Mention, cut: Cut | None) -> None:
         """Who passed, who did not and why; and of those that passed, who was told."""
@@ -66,7 +72,7 @@ class KnownRecord:
             at=journal.clock(),
             verb=mention.verb if cut is None else "keep",
             generation=self._generation,
-            pod=standing.who.named(mention.name, mention.uid),
+            pod=self._who(mention.pod),
             names=mention.every_name,
             rows=NO_ROWS,
             voices=(),
@@ -79,3 +85,16 @@ class KnownRecord:
             told=() if cut is None else cut.rows,
         )
         journal.keep(entry)
+
+    def _who(self, pod: Pod) -> PodRef:
+        """The pod as the journal has it, sharing what it has in common with those like it."""
+        alike = likeness(pod)
+        known = self._pods.get(alike) if alike else None
+        if known is not None:
+            return known.named(pod.name, pod.uid)
+        found = PodRef.of(pod)
+        if alike:
+            self._pods[alike] = found
+            if len(self._pods) > _REMEMBERED:
+                del self._pods[next(iter(self._pods))]
+        return found

@@ -1,0 +1,39 @@
+"""The request that follows a filter, made of the filter's own bytes."""
+
+import json
+
+import pytest
+
+from bayplan.runtimes.extender.assemble import quoted
+from bayplan.runtimes.extender.followup import followup
+
+
+def test_it_is_the_same_with_the_names_that_passed() -> None:
+    body = b'{"Pod":{"metadata":{"name":"web"}},"Nodes":null,"NodeNames":["a","b","c"]}'
+
+    assert followup(body, quoted(["a", "c"])) == body.replace(b'"b",', b"")
+
+
+def test_a_pod_that_speaks_of_names_changes_nothing() -> None:
+    note = json.dumps('"NodeNames":["x"]}')
+    body = f'{{"Pod":{{"metadata":{{"annotations":{{"note":{note}}}}}}},"NodeNames":["a","b"]}}'.encode()
+
+    assert json.loads(followup(body, quoted(["b"])))["NodeNames"] == ["b"]
+    assert json.loads(followup(body, quoted(["b"])))["Pod"] == json.loads(body)["Pod"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"NodeNames":["a"],"Pod":{}}', id="names first"),
+        pytest.param(b'{"NodeNames":["a"],"Pod":{"NodeNames":["b"]}}', id="a list in the pod"),
+        pytest.param(b'{"NodeNames":["a"],"Pod":{"NodeNames":["b"],"more":[]}', id="a list after it"),
+        pytest.param(b'{"NodeNames":["a]"]}', id="a bracket in a name"),
+        pytest.param(b'{"NodeNames": ["a"]}', id="with spaces"),
+        pytest.param(b'{"NodeNames":["a"]}\n', id="with a line break at the end"),
+        pytest.param(b'{"Nodes":{"items":[]}}', id="without names"),
+        pytest.param(b"]}", id="next to nothing"),
+    ],
+)
+def test_nothing_is_said_of_a_request_in_other_words(body: bytes) -> None:
+    assert followup(body, quoted(["a"])) == b""
