@@ -56,7 +56,7 @@ VARIANTS = (
     Variant("one", "Bayplan, one policy", "policy.py", aim=Aim(GO, 1.3)),
     Variant("asked", "Bayplan, one policy that promises nothing", "asked.py"),
     Variant("ten", "Bayplan, ten policies", "ten.py", aim=Aim(GO, 1.3)),
-    Variant("reasons", "Bayplan, failedNodes: whenNonePass", "policy.py", {"failedNodes": "whenNonePass"}),
+    Variant("reasons", "Bayplan, failedNodes: always", "policy.py", {"failedNodes": "always"}),
     Variant("keep", "Bayplan, keep: 1", "policy.py", {"keep": 1}, aim=Aim(NONE, 1.0)),
     Variant("bare", "a bare server in Python"),
     Variant("bare-keep", "a bare server in Python, the best node alone"),

@@ -55,25 +55,26 @@ def test_a_typo_in_failed_nodes_gets_the_right_word() -> None:
         written("failedNodes: whenNonePasses")
 
 
-def test_by_default_everything_is_told(tmp_path: Path) -> None:
+def test_by_default_all_nodes_that_pass_are_told_and_reasons_to_who_comes_again(tmp_path: Path) -> None:
     options = options_from(_with(tmp_path, AnswerSection()), version="test")
 
     assert options.keep is None
-    assert options.failed_nodes_always
+    assert options.refusals == "again"
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        pytest.param("keep: all", True, id="all nodes"),
-        pytest.param("keep: 3", False, id="a part of them"),
-        pytest.param("keep: 3\n    failedNodes: auto", False, id="auto"),
-        pytest.param("keep: 3\n    failedNodes: always", True, id="a part, and all that were refused"),
-        pytest.param("failedNodes: whenNonePass", False, id="all nodes, and none that was refused"),
+        pytest.param("keep: all", "again", id="all nodes"),
+        pytest.param("failedNodes: always", "always", id="all nodes, and all that were refused"),
+        pytest.param("keep: 3", "whenNonePass", id="a part of them"),
+        pytest.param("keep: 3\n    failedNodes: auto", "whenNonePass", id="auto"),
+        pytest.param("keep: 3\n    failedNodes: always", "always", id="a part, and all that were refused"),
+        pytest.param("failedNodes: whenNonePass", "whenNonePass", id="all nodes, and none that was refused"),
     ],
 )
-def test_where_nodes_are_left_out_refused_ones_are_too_unless_wanted(line: str, *, told: bool) -> None:
-    assert written(line).tells_every_refusal is told
+def test_when_refused_nodes_are_told(line: str, told: str) -> None:
+    assert written(line).refusals == told
 
 
 def test_it_can_change_while_the_server_runs(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_it_can_change_while_the_server_runs(tmp_path: Path) -> None:
 
     assert needs_restart(before, after) == []
     options = changed(options_from(before, version="test"), after)
-    assert (options.keep, options.failed_nodes_always) == (3, False)
+    assert (options.keep, options.refusals) == (3, "whenNonePass")
 
 
 def _with(folder: Path, answer: AnswerSection) -> Loaded:
@@ -92,3 +93,21 @@ def _with(folder: Path, answer: AnswerSection) -> Loaded:
     found = load_all((), Flags(config=file))
     extender = msgspec.structs.replace(found.config.extender, answer=answer)
     return replace(found, config=msgspec.structs.replace(found.config, extender=extender))
+
+
+@pytest.mark.parametrize(
+    ("version", "answer", "told"),
+    [
+        pytest.param("1.27", AnswerSection(), "always", id="who would try them for eviction"),
+        pytest.param("v1.28", AnswerSection(), "again", id="who takes them for refused"),
+        pytest.param("1.27", AnswerSection(failed_nodes="whenNonePass"), "whenNonePass", id="who is told to"),
+    ],
+)
+def test_an_old_kube_scheduler_is_told_everything(
+    tmp_path: Path, version: str, answer: AnswerSection, told: str
+) -> None:
+    loaded = _with(tmp_path, answer)
+    extender = msgspec.structs.replace(loaded.config.extender, kube_scheduler_version=version)
+    loaded = replace(loaded, config=msgspec.structs.replace(loaded.config, extender=extender))
+
+    assert options_from(loaded, version="test").refusals == told

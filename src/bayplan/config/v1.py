@@ -6,6 +6,7 @@ from msgspec import Meta, Struct, field
 
 from bayplan.authoring.expression import KINDS
 from bayplan.authoring.scope import EVERY_POD, PolicyScope
+from bayplan.engine.keep import Refusals
 from bayplan.kube.duration import Duration
 
 Weight = Annotated[float, Meta(gt=0, le=1_000_000)]
@@ -153,8 +154,8 @@ class AnswerSection(Section, frozen=True, kw_only=True):
     keep: Literal["all"] | Count = "all"
     """Filter answers with so many of the nodes that passed, the best by our scores; or with ``all``."""
     failed_nodes: Literal["auto", "always", "whenNonePass"] = "auto"
-    """When the nodes that were refused are in the answer, each with its reason; ``auto``: always, but with
-    ``keep`` where no node passed."""
+    """When the nodes that were refused are in the answer, each with its reason; ``auto``: where no node
+    passed and, without ``keep``, also to a pod that comes again."""
 
     @property
     def most(self) -> int | None:
@@ -162,12 +163,14 @@ class AnswerSection(Section, frozen=True, kw_only=True):
         return None if self.keep == "all" else self.keep
 
     @property
-    def tells_every_refusal(self) -> bool:
-        """Whether refused nodes are told also where some node passed.
+    def refusals(self) -> Refusals:
+        """When refused nodes are told.
 
         An answer that is cut down lacks nodes anyway, and must be the last one: nobody would read reasons.
         """
-        return self.failed_nodes == "always" or (self.failed_nodes == "auto" and self.most is None)
+        if self.failed_nodes == "auto":
+            return "again" if self.most is None else "whenNonePass"
+        return self.failed_nodes
 
 
 class ExtenderSection(Section, frozen=True, kw_only=True):

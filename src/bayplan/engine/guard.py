@@ -64,7 +64,7 @@ class Attempt:
     pod: str = ""
     """``namespace/name`` of the pod that it is about, once that is known."""
     turn: int | None = None
-    """How often the pod was told a part of its nodes before; ``None`` until that is looked up."""
+    """How often the pod was told a part of the answer before; ``None`` until that is looked up."""
     ran: dict[int, Ran] = field(default_factory=dict)
     """Every hook that was called, by identity: one file may be used twice, under one name."""
 

@@ -8,6 +8,7 @@ each time the next ones in order are told, so that none is tried for ever.
 from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Literal
 from zlib import crc32
 
 import msgspec
@@ -30,10 +31,16 @@ _ALL_BITS = (1 << 64) - 1
 _FEW = 32
 
 Numbers = NDArray[np.uint64]
+Refusals = Literal["always", "again", "whenNonePass"]
+"""When refused nodes are told with their reasons: always; where no node passed; or there, and to a pod that
+comes ``again``: it was told less, and somebody else has refused the rest."""
 
 
 class Turns:
-    """How often each waiting pod was told a part of its nodes. Counted in the event loop, read anywhere."""
+    """How often each waiting pod was told a part: of its nodes, or of why others were refused.
+
+    Counted in the event loop, read anywhere.
+    """
 
     def __init__(self, *, limit: int = _REMEMBERED) -> None:
         self._told: OrderedDict[str, int] = OrderedDict()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec import Raw, Struct
 
+from bayplan.engine.keep import Refusals
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.bynode import Scalar
@@ -62,8 +63,8 @@ class Configuration(Line, frozen=True, kw_only=True, tag="configuration"):
     failed_nodes_heeded: bool = False
     keep: int | None = None
     """With how many of the nodes that passed a filter answered; ``None`` for all."""
-    failed_nodes_always: bool = True
-    """False where refused nodes were told only when no node passed."""
+    refusals: Refusals = "always"
+    """When refused nodes were told."""
     text: str = ""
     """The configuration with the flags laid over it, and without what may be secret."""
     files: tuple[FileText, ...] = ()

@@ -60,7 +60,7 @@ class _Encoded(Spelling):
     settings=st.fixed_dictionaries(
         {
             "failed_nodes_heeded": st.booleans(),
-            "failed_nodes_always": st.booleans(),
+            "refusals": st.sampled_from(["always", "again", "whenNonePass"]),
             "keep": st.sampled_from([None, 1, 3]),
         }
     ),

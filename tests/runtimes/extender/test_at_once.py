@@ -160,7 +160,7 @@ numbers = st.lists(st.floats(0, 100) | st.integers(0, 4).map(float), min_size=12
     settings=st.fixed_dictionaries(
         {
             "failed_nodes_heeded": st.booleans(),
-            "failed_nodes_always": st.booleans(),
+            "refusals": st.sampled_from(["always", "again", "whenNonePass"]),
             "keep": st.sampled_from([None, 1, 3]),
         }
     ),

@@ -65,13 +65,27 @@ def test_a_turn_that_is_not_recorded_would_be_noticed(tmp_path: Path) -> None:
 
 
 def test_reasons_that_were_left_out_are_left_out_again(tmp_path: Path) -> None:
-    desk = cutting(tmp_path, failed_nodes_always=False)
+    desk = cutting(tmp_path, refusals="whenNonePass")
     small = make_node("small", cpu="10m").object
     desk.cache.put_node(small)
     answer = json.loads(desk.ask("filter", sent(make_pod("p", uid="uid", cpu="50m"), [*NAMES, "small"])))
 
     assert answer["NodeNames"] == NAMES
     assert answer["FailedAndUnresolvableNodes"] == {}
+    assert desk.replayed().differences == []
+
+
+def test_a_pod_that_came_again_and_was_told_everything_is_told_everything_again(tmp_path: Path) -> None:
+    desk = cutting(tmp_path, refusals="again")
+    desk.cache.put_node(make_node("small", cpu="10m").object)
+    question = sent(make_pod("p", uid="uid", cpu="50m"), [*NAMES, "small"])
+    first = json.loads(desk.ask("filter", question))
+    # As the server does once it has answered.
+    desk.verbs.turns.told("uid")
+    second = json.loads(desk.ask("filter", question))
+
+    assert first["FailedAndUnresolvableNodes"] == {}
+    assert list(second["FailedAndUnresolvableNodes"]) == ["small"]
     assert desk.replayed().differences == []
 
 

@@ -4,7 +4,7 @@ from bayplan.authoring.registry import Policy
 from bayplan.config.flags import Loaded
 from bayplan.ops.metrics import Metrics
 from bayplan.recording.lines import Configuration
-from bayplan.runtimes.extender.options import failed_nodes_heeded
+from bayplan.runtimes.extender.options import failed_nodes_heeded, refusals
 from bayplan.runtimes.extender.verbs import Verbs
 
 
@@ -16,7 +16,7 @@ def verbs_as_recorded(told: Configuration, policies: list[Policy]) -> Verbs:
         observe=told.observe,
         failed_nodes_heeded=told.failed_nodes_heeded,
         keep=told.keep,
-        failed_nodes_always=told.failed_nodes_always,
+        refusals=told.refusals,
     )
 
 
@@ -29,5 +29,5 @@ def verbs_of(loaded: Loaded) -> Verbs:
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
         keep=extender.answer.most,
-        failed_nodes_always=extender.answer.tells_every_refusal,
+        refusals=refusals(extender),
     )

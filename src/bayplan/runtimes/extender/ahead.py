@@ -102,7 +102,10 @@ class Ahead:
 def foresee(call: Call, generation: Generation, *, now: float) -> Foreseen | None:
     """What will be asked after this answer to a filter; ``None`` where there is nothing to be sure of."""
     body, said, judged = call.body, call.said, call.said.judged
-    if judged is None or said.error or said.cut_for or generation.verbs.observe or generation.sources.asked:
+    verbs = generation.verbs
+    if judged is None or said.error or verbs.observe or generation.sources.asked:
+        return None
+    if said.cut_for and verbs.keep is not None:
         return None
     if judged.decision.not_in_view or judged.decision.failures:
         return None

@@ -42,11 +42,11 @@ def filter_result(
     cut: Decision | None = None,
     *,
     failed_nodes_heeded: bool,
-    failed_nodes_always: bool = True,
+    refusals: bool = True,
 ) -> v1.FilterResult:
     """Every node that was sent, in exactly one of the three lists.
 
-    In none where the answer is ``cut`` down, or where refused nodes are not told as long as one passes.
+    In none where the answer is ``cut`` down, or without ``refusals``.
 
     Up to 1.37 kube-scheduler dry-runs preemption on FailedNodes, finds no victim (the nodes pass its
     own filters) and errs on each attempt; there, all refusals are unresolvable.
@@ -57,7 +57,7 @@ def filter_result(
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}
     names = decision.nodes.names
-    if failed_nodes_always or not passed.any():
+    if refusals:
         unresolvable = dict.fromkeys(decision.not_in_view, NOT_IN_VIEW.text)
         for _, reason, rows in decision.groups():
             refused = failed if reason.preemptible and failed_nodes_heeded else unresolvable
@@ -84,7 +84,7 @@ def filter_answer(
     *,
     spelling: Spelling,
     failed_nodes_heeded: bool,
-    failed_nodes_always: bool = True,
+    refusals: bool = True,
 ) -> bytes:
     """What `filter_result` says, as bytes; put together where nodes are names that need no escapes."""
     if asked.nodes is not None or decision.not_in_view or not spelling.is_plain(decision.nodes.every_name):
@@ -93,7 +93,7 @@ def filter_answer(
             decision,
             cut,
             failed_nodes_heeded=failed_nodes_heeded,
-            failed_nodes_always=failed_nodes_always,
+            refusals=refusals,
         )
         return encode(result)
     told: Sequence[str]
@@ -102,7 +102,7 @@ def filter_answer(
     else:
         told = decision.passed_names
     failed = unresolvable = ""
-    if failed_nodes_always or not told:
+    if refusals:
         failed, unresolvable = assemble.refusals(decision, heeded=failed_nodes_heeded)
     return assemble.filter_answer(assemble.quoted(told), failed, unresolvable)
 

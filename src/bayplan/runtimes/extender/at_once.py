@@ -196,13 +196,16 @@ class AtOnce:
     def _told(self, about: _About, told: str, verdicts: bytes = b"", *, cut: Cut | None = None) -> Answer:
         known = about.known
         failed = unresolvable = ""
-        if self._verbs.failed_nodes_always:
+        verbs = self._verbs
+        every = verbs.tells_refusals(verbs.turn(about.pod))
+        if every:
             failed, unresolvable = known.told_refusals(about.names, verdicts or known.verdicts_on(about.rows))
+        less = not every and verbs.refusals == "again" and verdicts.count(PASSES) < len(verdicts)
         body = assemble.filter_answer(told, failed, unresolvable)
-        mention = about.mention("filter", self._verbs.journal.next_number())
+        mention = about.mention("filter", verbs.journal.next_number())
         return Answer(
             body,
-            cut_for="" if cut is None else about.pod.uid,
+            cut_for=about.pod.uid if less or cut is not None else "",
             weight=len(about.names) // _LIGHTER,
             write_down=partial(self._record.filtered, mention, cut),
         )

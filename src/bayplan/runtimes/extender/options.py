@@ -16,6 +16,7 @@ from bayplan.config.v1 import (
     TlsSection,
 )
 from bayplan.engine.commit import commits
+from bayplan.engine.keep import Refusals
 from bayplan.ops.tls import TlsFiles
 from bayplan.runtimes.extender.serve import Options
 from bayplan.runtimes.limits import Limits
@@ -32,6 +33,7 @@ from bayplan.state.writer import LeaseOptions
 
 # Up to 1.37 a node in FailedNodes makes kube-scheduler's preemption err on each attempt.
 _FAILED_NODES_HEEDED_FROM = 38
+_LEFT_OUT_IS_REFUSED_FROM = 28
 _LEASE_SLACK_SECONDS = 0.5
 
 
@@ -50,7 +52,7 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
         keep=extender.answer.most,
-        failed_nodes_always=extender.answer.tells_every_refusal,
+        refusals=refusals(extender),
         snapshot=snapshot,
         snapshot_file=config.cluster.snapshot if snapshot else "",
         connection=connection,
@@ -83,7 +85,7 @@ def changed(options: Options, loaded: Loaded) -> Options:
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
         keep=extender.answer.most,
-        failed_nodes_always=extender.answer.tells_every_refusal,
+        refusals=refusals(extender),
     )
 
 
@@ -148,5 +150,14 @@ def _limits(section: LimitsSection) -> Limits:
 
 def failed_nodes_heeded(extender: ExtenderSection) -> bool:
     """Whether the kube-scheduler that calls makes something of FailedNodes."""
-    minor = int(extender.kube_scheduler_version.lstrip("v").split(".")[1])
-    return minor >= _FAILED_NODES_HEEDED_FROM
+    return _caller_minor(extender) >= _FAILED_NODES_HEEDED_FROM
+
+
+def refusals(extender: ExtenderSection) -> Refusals:
+    """When refused nodes are told: always, unless told otherwise, to who would try them for eviction."""
+    wanted = extender.answer.refusals
+    return "always" if wanted == "again" and _caller_minor(extender) < _LEFT_OUT_IS_REFUSED_FROM else wanted
+
+
+def _caller_minor(extender: ExtenderSection) -> int:
+    return int(extender.kube_scheduler_version.lstrip("v").split(".")[1])

@@ -79,7 +79,7 @@ def _told(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) 
         observe=options.observe,
         failed_nodes_heeded=options.failed_nodes_heeded,
         keep=options.keep,
-        failed_nodes_always=options.failed_nodes_always,
+        refusals=options.refusals,
     )
     return replace(options, told=told)
 

@@ -18,7 +18,7 @@ from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import ApiClient
 from bayplan.engine.commit import Commitment, commits
 from bayplan.engine.journal import MAX_BYTES, Journal
-from bayplan.engine.keep import Turns
+from bayplan.engine.keep import Refusals, Turns
 from bayplan.kube.pod import Pod
 from bayplan.ops.logs import set_generation
 from bayplan.ops.metrics import Metrics
@@ -81,8 +81,8 @@ class Options:
     failed_nodes_heeded: bool = False
     keep: int | None = None
     """With how many of the nodes that passed a filter answers; ``None`` for all."""
-    failed_nodes_always: bool = True
-    """False where refused nodes are told only when no node passed."""
+    refusals: Refusals = "always"
+    """When refused nodes are told with their reasons."""
     snapshot: Snapshot | None = None
     snapshot_file: str = ""
     """Where the snapshot is from, for people."""
@@ -372,7 +372,7 @@ class Server:
             observe=options.observe,
             failed_nodes_heeded=options.failed_nodes_heeded,
             keep=options.keep,
-            failed_nodes_always=options.failed_nodes_always,
+            refusals=options.refusals,
             turns=self.turns,
             journal=self.journal,
             generation=number,

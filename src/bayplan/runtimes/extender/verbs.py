@@ -21,7 +21,7 @@ from bayplan.engine.decision import NOT_IN_VIEW, Decision, Rows
 from bayplan.engine.entry import PodRef
 from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import Journal
-from bayplan.engine.keep import Turns, filter_and_keep
+from bayplan.engine.keep import Refusals, Turns, filter_and_keep
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
 from bayplan.engine.unsettled import settled
 from bayplan.kube.pod import Pod
@@ -61,7 +61,7 @@ class Answer(msgspec.Struct, frozen=True):
     judged: "Judged | None" = None
     """What was decided, of filter and prioritize; ``None`` where no policy was for the pod."""
     cut_for: str = ""
-    """UID of the pod whose answer was cut down: when it comes again, it is the turn of other nodes."""
+    """UID of the pod whose answer was cut down: when it comes again, it is told what it was not told."""
     weight: int = 0
     """What it keeps until it is written down, beside one of so many nodes; where that is said."""
     write_down: Callable[[], None] = lambda: None
@@ -106,8 +106,8 @@ class Verbs:
     failed_nodes_heeded: bool = False
     keep: int | None = None
     """With how many of the nodes that passed a filter answers; ``None`` for all."""
-    failed_nodes_always: bool = True
-    """False where refused nodes are told only when no node passed."""
+    refusals: Refusals = "always"
+    """When refused nodes are told with their reasons."""
     turns: Turns = field(default_factory=Turns)
     journal: Journal = field(default_factory=Journal)
     generation: int = 1
@@ -135,13 +135,15 @@ class Verbs:
         if decision.error:
             error = encode(answer.filter_error(decision.error))
             return Answer(error, "error", decision.error, judged=judged, write_down=write)
+        passes = bool(decision.passed.any())
+        every = not passes or self.tells_refusals(self._turn(pod, attempt))
         told = answer.filter_answer(
             asked,
             decision,
             cut,
             spelling=self.spelling,
             failed_nodes_heeded=self.failed_nodes_heeded,
-            failed_nodes_always=self.failed_nodes_always,
+            refusals=every,
         )
         if cut is not None:
             # As of prioritize: who failed to score has no opinion, and the pod goes on.
@@ -155,9 +157,31 @@ class Verbs:
                 cut_for=pod.uid,
                 write_down=write,
             )
-        refused = None if decision.passed.any() else Refused(pod, _helped_by(decision))
+        refused = None if passes else Refused(pod, _helped_by(decision))
         missing = decision.not_in_view
-        return Answer(told, not_in_view=missing, refused=refused, judged=judged, write_down=write)
+        less = not every and (bool(missing) or not decision.passed.all())
+        return Answer(
+            told,
+            not_in_view=missing,
+            refused=refused,
+            judged=judged,
+            cut_for=pod.uid if less and self.refusals == "again" else "",
+            write_down=write,
+        )
+
+    def tells_refusals(self, turn: int) -> bool:
+        """Whether a pod is told why nodes were refused, where one passed; it was told less ``turn`` times."""
+        return self.refusals == "always" or (self.refusals == "again" and turn > 0)
+
+    def turn(self, pod: Pod) -> int:
+        """How often the pod was told a part; a pod that nobody can know again is told everything."""
+        return self.turns.of(pod.uid) if pod.uid else 1
+
+    def _turn(self, pod: Pod, attempt: Attempt) -> int:
+        """The same, as it was when the pod was asked about; looked up where that makes a difference."""
+        if attempt.turn is None and self.refusals == "again":
+            attempt.turn = self.turn(pod)
+        return attempt.turn or 0
 
     def _filtered(
         self, policies: Sequence[Policy], question: Question, attempt: Attempt
