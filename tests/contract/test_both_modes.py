@@ -154,7 +154,11 @@ async def serving(folder: Path, policies: list[str], cluster: Cluster | None) ->
         "apiVersion": "bayplan.dev/v1",
         "kind": "BayplanConfiguration",
         "policies": [{"use": f"{name}.py"} if name in files else shared for name in policies],
-        "extender": {"listen": "127.0.0.1:0", "opsListen": "127.0.0.1:0"},
+        "extender": {
+            "listen": "127.0.0.1:0",
+            "opsListen": "127.0.0.1:0",
+            "answer": {"failedNodes": "always"},
+        },
         "page": {"listen": "off"},
     }
     if cluster:

@@ -83,7 +83,10 @@ def labelled(pod, node):
 
 
 def write_config(folder: Path, *, entry: dict[str, Any] | None = None, **extender: Any) -> Path:
-    """The obedient policy and a configuration that names it; ``extender`` is that section."""
+    """The obedient policy and a configuration that names it; ``extender`` is that section.
+
+    Every answer tells why nodes were refused, so that tests can look at that.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "obedient.py").write_text(POLICY)
     (folder / "other.py").write_text(OTHER)
@@ -91,7 +94,12 @@ def write_config(folder: Path, *, entry: dict[str, Any] | None = None, **extende
         "apiVersion": "bayplan.dev/v1",
         "kind": "BayplanConfiguration",
         "policies": [{"use": "obedient.py", **(entry or {})}, {"use": "other.py"}],
-        "extender": {"listen": "127.0.0.1:0", "opsListen": "127.0.0.1:0", **extender},
+        "extender": {
+            "listen": "127.0.0.1:0",
+            "opsListen": "127.0.0.1:0",
+            "answer": {"failedNodes": "always"},
+            **extender,
+        },
         "page": {"listen": "off"},
     }
     path = folder / "bayplan.yaml"

@@ -69,7 +69,11 @@ async def door(
                 {"use": "ExternalService", "args": {"source": "svc"}, "for": {"namespaces": ["asked"]}},
                 {"use": "other.py", "for": {"namespaces": ["other"]}},
             ],
-            "extender": {"listen": "127.0.0.1:0", "opsListen": "127.0.0.1:0"},
+            "extender": {
+                "listen": "127.0.0.1:0",
+                "opsListen": "127.0.0.1:0",
+                "answer": {"failedNodes": "always"},
+            },
             "page": {"listen": "off"},
         }
         (folder / "bayplan.yaml").write_text(yaml.safe_dump(config))

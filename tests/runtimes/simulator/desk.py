@@ -70,7 +70,9 @@ def write_config(folder: Path, *, policy: str = POLICY, **entry: Any) -> Path:
     """A configuration with one policy."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "policy.py").write_text(policy)
-    document = {"apiVersion": "bayplan.dev/v1", "kind": "BayplanConfiguration"}
+    document: dict[str, Any] = {"apiVersion": "bayplan.dev/v1", "kind": "BayplanConfiguration"}
+    # As the verbs of a desk answer.
+    document["extender"] = {"answer": {"failedNodes": "always"}}
     path = folder / "bayplan.yaml"
     path.write_text(yaml.safe_dump({**document, "policies": [{"use": "policy.py", **entry}]}))
     return path
