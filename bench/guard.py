@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.outputs import rows
 from bench.picture import number
 from bench.wire import Size, measure
-from bench.wire_figures import DIFFERENT, FULL, NAMES, REFERENCE, Line, Ratio, Recorded
+from bench.wire_figures import ASKED, FULL, NAMES, REFERENCE, Line, Ratio, Recorded
 from bench.wire_servers import PeerMissing, Peers, find_go
 
 RECORDED = Path(__file__).parents[1] / "docs" / "benchmarks" / "wire.json"
@@ -28,7 +28,7 @@ RECORDED = Path(__file__).parents[1] / "docs" / "benchmarks" / "wire.json"
 ROUNDS = {
     Size(NAMES, 500, 20): 20,
     Size(NAMES, 5_000, 6): 20,
-    Size(DIFFERENT, 500, 20): 20,
+    Size(ASKED, 500, 20): 20,
     Size(FULL, 1_000, 2): 12,
 }
 TIMES_AS_MANY_ROUNDS = 3

@@ -20,9 +20,9 @@ from typing import Any
 from bench.busy import Busy
 from bench.outputs import Outputs
 from bench.raw_http import Caller
-from bench.wire_figures import DIFFERENT, FULL, NAMES, Line, Times, picture, text
+from bench.wire_figures import ASKED, FULL, NAMES, Line, Times, picture, text
 from bench.wire_requests import Requests, full_nodes, make_node, names_only, write_snapshot
-from bench.wire_servers import POLICY, PeerMissing, Peers, Server, find_peers, servers
+from bench.wire_servers import ASKED_POLICY, POLICY, PeerMissing, Peers, Server, find_peers, servers
 
 VERBS = ("filter", "prioritize")
 _WARMING = 3
@@ -44,13 +44,13 @@ SIZES = (
     Size(NAMES, 500, 100),
     Size(NAMES, 5_000, 40),
     Size(NAMES, 15_000, 20),
-    Size(DIFFERENT, 500, 100),
-    Size(DIFFERENT, 5_000, 40),
+    Size(ASKED, 500, 100),
+    Size(ASKED, 5_000, 40),
     Size(FULL, 100, 40),
     Size(FULL, 1_000, 15),
     Size(FULL, 5_000, 10),
 )
-QUICK = (Size(NAMES, 500, 40), Size(NAMES, 5_000, 12), Size(DIFFERENT, 500, 40), Size(FULL, 1_000, 3))
+QUICK = (Size(NAMES, 500, 40), Size(NAMES, 5_000, 12), Size(ASKED, 500, 40), Size(FULL, 1_000, 3))
 
 
 def main() -> None:
@@ -76,16 +76,17 @@ def main() -> None:
     outputs.finish(text(lines), picture(lines))
 
 
-def measure(size: Size, peers: Peers, rounds: int, *, policy: Path = POLICY) -> list[Line]:
-    """Both verbs at one size, on servers that were started for it."""
+def measure(size: Size, peers: Peers, rounds: int, *, policy: Path | None = None) -> list[Line]:
+    """Both verbs at one size, on servers that were started for it; with another policy than the usual one."""
     busy = Busy()
     full = size.mode == FULL
     nodes = [make_node(number, images=full) for number in range(size.nodes)]
-    requests = full_nodes(nodes) if full else names_only(nodes, alike=size.mode == NAMES)
+    requests = full_nodes(nodes) if full else names_only(nodes)
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         file = Path(made) / "nodes.json"
         write_snapshot(file, nodes)
-        started = stack.enter_context(servers(peers, Path(made), file, policy=policy))
+        usual = ASKED_POLICY if size.mode == ASKED else POLICY
+        started = stack.enter_context(servers(peers, Path(made), file, policy=policy or usual))
         callers = {server.name: stack.enter_context(Caller(server.port)) for server in started}
         for caller in callers.values():
             _check(caller, requests, nodes)

@@ -20,7 +20,7 @@ from bench.picture import number
 
 OURS, REFERENCE = "Bayplan", "Go"
 NAMES, FULL = "names only", "full nodes"
-DIFFERENT = "names only, no two pods alike"
+ASKED = "names only, policies asked each time"
 TARGET, TARGET_FROM_NODES = 3.0, 500
 
 

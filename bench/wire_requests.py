@@ -97,26 +97,21 @@ class Requests:
     names: list[str]
     rests: list[bytes]
     """What follows the pod, in each order."""
-    alike: bool = True
-    """Whether pods differ in name and UID alone, as those of one Deployment do."""
 
     def bodies(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
         """The two parts of one request after the other, for ever."""
         number = start
         while True:
-            yield (
-                _pod(number, app="web" if self.alike else f"web-{number}"),
-                self.rests[number % len(self.rests)],
-            )
+            yield _pod(number), self.rests[number % len(self.rests)]
             number += 1
 
 
-def names_only(nodes: list[dict[str, Any]], *, alike: bool = True) -> Requests:
+def names_only(nodes: list[dict[str, Any]]) -> Requests:
     """What kube-scheduler sends with ``nodeCacheCapable: true``."""
     names = [node["metadata"]["name"] for node in nodes]
     orders = [random.Random(seed).sample(names, len(names)) for seed in range(_ORDERS)]  # noqa: S311
     rests = [f',"Nodes":null,"NodeNames":{_compact(order)}}}'.encode() for order in orders]
-    return Requests(names, rests, alike)
+    return Requests(names, rests)
 
 
 def full_nodes(nodes: list[dict[str, Any]]) -> Requests:
@@ -126,7 +121,8 @@ def full_nodes(nodes: list[dict[str, Any]]) -> Requests:
     return Requests(names, [rest.encode()])
 
 
-def _pod(number: int, *, app: str) -> bytes:
+def _pod(number: int) -> bytes:
+    """No two of them are alike: each is of an application of its own."""
     pod = {
         "metadata": {
             "name": f"web-{number:08}",
@@ -134,7 +130,7 @@ def _pod(number: int, *, app: str) -> bytes:
             "uid": f"00000000-0000-4000-9000-{number:012}",
             "resourceVersion": "207",
             "creationTimestamp": _SINCE,
-            "labels": {"app": app},
+            "labels": {"app": f"web-{number}"},
         },
         "spec": {
             "containers": [

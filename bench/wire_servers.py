@@ -23,6 +23,17 @@ from tests.controlplane.processes import Child
 
 PEERS = Path(__file__).parent / "peers"
 POLICY = PEERS / "bayplan" / "policy.py"
+ASKED_POLICY = PEERS / "bayplan" / "asked.py"
+# The same answer as the peers give: every refused node, with its reason, each time.
+_CONFIG = """
+apiVersion: bayplan.dev/v1
+kind: BayplanConfiguration
+policies:
+- use: {policy}
+extender:
+  answer:
+    failedNodes: always
+"""
 READY_SECONDS = 120.0
 
 
@@ -102,10 +113,12 @@ def servers(peers: Peers, folder: Path, nodes: Path, *, policy: Path = POLICY) -
 
 def _bayplan(folder: Path, nodes: Path, *, policy: Path, stack: contextlib.ExitStack) -> Server:
     port, ops_port, page_port = free_port(), free_port(), free_port()
+    config = folder / "bayplan.yaml"
+    config.write_text(_CONFIG.format(policy=policy))
     argv: list[str | Path] = [
         Path(sys.executable).with_name("bayplan"),
         "serve",
-        policy,
+        f"--config={config}",
         f"--listen=127.0.0.1:{port}",
         f"--ops-listen=127.0.0.1:{ops_port}",
         f"--page-listen=127.0.0.1:{page_port}",

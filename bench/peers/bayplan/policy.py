@@ -1,6 +1,6 @@
 """The label filter of the benchmarks, over whole columns: an SSD is needed, points are preferred.
 
-It looks at labels alone, and says so: pods that are alike need not be judged anew.
+It looks at labels of nodes alone, and says so: what it says of one pod holds for the next.
 """
 
 import numpy as np

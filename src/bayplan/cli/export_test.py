@@ -30,6 +30,7 @@ def command(file: Path, policies: tuple[str, ...], pod: str, out: Path, **flags:
     from bayplan.cli.recordings import show_exported
     from bayplan.config.flags import Flags, load_all
     from bayplan.recording.describe import describe, reload_described
+    from bayplan.runtimes.extender.again import verbs_as_recorded
     from bayplan.runtimes.simulator.export import export_test, last_filter
 
     namespace, slash, name = pod.partition("/")
@@ -42,5 +43,6 @@ def command(file: Path, policies: tuple[str, ...], pod: str, out: Path, **flags:
         else:
             told = case.configuration
             loaded = reload_described(told)
-        found = export_test(case, loaded.policies, out, configuration=told)
+        respondent = verbs_as_recorded(case.configuration, loaded.policies)
+        found = export_test(case, loaded.policies, out, configuration=told, respondent=respondent)
     show_exported(found)

@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from bayplan.config.flags import Flags, load_all
-from bayplan.recording.lines import RecordingError
+from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.recording.lines import Configuration, RecordingError
+from bayplan.runtimes.extender.again import verbs_as_recorded
+from bayplan.runtimes.simulator.cases import Case
 from bayplan.runtimes.simulator.export import ExportedTest, export_test, last_filter
 from bayplan.snapshot.sources import Reading, Readings
 from bayplan.testing import load_snapshot, make_node, make_pod
@@ -29,8 +34,12 @@ def recorded(tmp_path: Path, policy: str = POLICY) -> Desk:
 
 def exported(desk: Desk, folder: Path, pod: str) -> ExportedTest:
     desk.recorder.close()
-    case = last_filter(desk.file, pod)
-    return export_test(case, desk.loaded.policies, folder, configuration=desk.told)
+    return export(last_filter(desk.file, pod), desk.loaded, folder, desk.told)
+
+
+def export(case: Case, loaded: Loaded, folder: Path, told: Configuration) -> ExportedTest:
+    respondent = verbs_as_recorded(case.configuration, loaded.policies)
+    return export_test(case, loaded.policies, folder, configuration=told, respondent=respondent)
 
 
 def run(test: Path) -> str:
@@ -151,9 +160,21 @@ def test_policies_that_say_something_else_are_refused(tmp_path: Path) -> None:
     other = load_all((), Flags(config=write_config(tmp_path / "other", policy=ZONES)))
 
     with pytest.raises(RecordingError, match="do not say what was recorded"):
-        export_test(
-            last_filter(desk.file, "default/web-1"), other.policies, tmp_path, configuration=desk.told
-        )
+        export(last_filter(desk.file, "default/web-1"), other, tmp_path, desk.told)
+
+
+@pytest.mark.parametrize("answer", [{"refusals": "again"}, {"keep": 1, "refusals": "whenNonePass"}])
+def test_an_answer_that_did_not_tell_why_is_as_good(tmp_path: Path, answer: dict[str, Any]) -> None:
+    desk = recorded(tmp_path)
+    desk.verbs = replace(desk.verbs, **answer)
+    desk.told = msgspec.structs.replace(desk.told, **answer)
+    said = desk.ask("filter", sent(make_pod("web-1", uid="w1", cpu="100m"), NAMES))
+    assert b'FailedAndUnresolvableNodes":{}' in said
+
+    found = exported(desk, tmp_path / "cases", "default/web-1")
+
+    assert "too little" in found.test.read_text()
+    assert "1 passed" in run(found.test)
 
 
 def test_a_policy_that_failed_has_no_verdict_to_test(tmp_path: Path) -> None:

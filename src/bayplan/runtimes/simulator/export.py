@@ -18,9 +18,10 @@ from bayplan.authoring.registry import Policy
 from bayplan.engine.cycle import Question, filter_nodes
 from bayplan.kube.pod import Pod
 from bayplan.recording.attempts import VERB as SCHEDULE
-from bayplan.recording.lines import Asked, Configuration, RecordingError
+from bayplan.recording.lines import Configuration, RecordingError
 from bayplan.runtimes.simulator.cases import Case, Recording
 from bayplan.runtimes.simulator.judge import Judgement, judge
+from bayplan.runtimes.simulator.replay import Respondent, asked_again
 from bayplan.snapshot.bynode import PLAIN
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Readings, key_of
@@ -86,11 +87,19 @@ def last_filter(path: Path, pod: str) -> Case:
 
 
 def export_test(
-    case: Case, policies: Sequence[Policy], folder: Path, *, configuration: Configuration
+    case: Case,
+    policies: Sequence[Policy],
+    folder: Path,
+    *,
+    configuration: Configuration,
+    respondent: Respondent,
 ) -> ExportedTest:
-    """Write the test into a folder; it loads the policies from where the configuration is."""
+    """Write the test into a folder; it loads the policies from where the configuration is.
+
+    ``respondent`` answers by these policies, in as many words as were recorded.
+    """
     judged = judge(policies, case)
-    _check(case, judged)
+    _check(case, judged, respondent)
     for whole in (False, True):
         cluster = _cut(judged, whole=whole)
         if _same(policies, judged, cluster, case):
@@ -101,18 +110,14 @@ def export_test(
     )
 
 
-def _check(case: Case, judged: Judgement) -> None:
+def _check(case: Case, judged: Judgement, respondent: Respondent) -> None:
     if judged.filtered.error:
         raise RecordingError(f"pod {case.pod}: {judged.filtered.error}: there is no verdict to test")
     if case.said.given_up:
         names = ", ".join(case.said.given_up)
         raise RecordingError(f"pod {case.pod}: {names} overran then: there is no verdict of it to test")
-    assert isinstance(case.said, Asked)
-    told: dict[str, Any] = msgspec.json.decode(case.said.answer)
-    recorded = {**told["FailedNodes"], **told["FailedAndUnresolvableNodes"]}
-    for name in judged.filtered.not_in_view:
-        recorded.pop(name, None)
-    if recorded != judged.refused and not case.configuration.observe:
+    # The whole answer: why a node was refused need not be in it.
+    if asked_again(respondent, case) is not None:
         raise RecordingError(
             f"pod {case.pod}: these policies do not say what was recorded; see `bayplan replay`"
         )

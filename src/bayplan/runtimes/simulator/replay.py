@@ -74,7 +74,7 @@ def replay(path: Path, respondents: Respondents) -> Replay:
     for case in recording.cases():
         if case.configuration not in known:
             known[case.configuration] = respondents(case.configuration)
-        difference = _ask(known[case.configuration], case)
+        difference = asked_again(known[case.configuration], case)
         if difference is None:
             found.equal[case.verb] = found.equal.get(case.verb, 0) + 1
         else:
@@ -83,7 +83,8 @@ def replay(path: Path, respondents: Respondents) -> Replay:
     return found
 
 
-def _ask(respondent: Respondent, case: Case) -> Difference | None:
+def asked_again(respondent: Respondent, case: Case) -> Difference | None:
+    """Where the answer is another one than was recorded; ``None`` where it is the same."""
     said = case.said
     try:
         if isinstance(said, Asked):
