@@ -445,15 +445,13 @@ def test_a_pod_that_only_shadows_are_for_keeps_all_its_nodes() -> None:
     assert _learn(Verbs(shadows, Metrics(version="0"), keep=1), CLUSTER) is None
 
 
-def test_after_a_while_one_is_judged_as_ever(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_while_it_is_time_to_check_one(verbs: Verbs) -> None:
     quick = known(verbs)
-    monkeypatch.setattr(at_once, "_CHECKED_SECONDS", 0.05)
-    assert quick.answer("filter", body(NAMES), CLUSTER, NO_READINGS) is not None
+    now = time.perf_counter()
 
-    time.sleep(0.06)
-
-    assert quick.answer("filter", body(NAMES), CLUSTER, NO_READINGS) is None
-    assert quick.answer("filter", body(NAMES), CLUSTER, NO_READINGS) is not None
+    assert [quick.due(now + seconds) for seconds in (1.0, 9.0, 11.0, 12.0, 22.0)] == [
+        *[False, False, True, False, True]
+    ]
 
 
 def test_where_no_pod_is_like_another_few_are_looked_at(

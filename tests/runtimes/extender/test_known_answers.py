@@ -13,7 +13,7 @@ import pytest
 
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags
-from bayplan.runtimes.extender import at_once, connection
+from bayplan.runtimes.extender import app, at_once, connection
 from bayplan.runtimes.extender.options import options_from
 from bayplan.runtimes.extender.serve import Options, Server
 from bayplan.state.view import FixedView
@@ -325,17 +325,21 @@ async def test_what_goes_wrong_at_once_is_answered_by_policies(
     assert "this is a bug in Bayplan" in caplog.text
 
 
+BY_NAME = """
+import bayplan
+
+@bayplan.filter(reads="node")
+def by_name(pod, node):
+    return node.name != "best" or not pod.name.startswith("late")
+"""
+
+
 async def test_a_promise_that_is_broken_is_told_while_it_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(at_once, "_CHECKED", 3)
     made = options(tmp_path)
-    (tmp_path / "obedient.py").write_text(
-        "import bayplan, time\n\n"
-        "@bayplan.filter(reads='node')\n"
-        "def by_name(pod, node):\n"
-        "    return node.name != 'best' or not pod.name.startswith('late')\n"
-    )
+    (tmp_path / "obedient.py").write_text(BY_NAME)
     loaded, problems = load_checked([], Flags(config=tmp_path / "bayplan.yaml"))
     assert problems == []
     made = replace(made, policies=loaded.policies, edition=loaded.edition)
@@ -345,6 +349,27 @@ async def test_a_promise_that_is_broken_is_told_while_it_serves(
 
     assert told == [NODES, NODES, NODES[:-1], NODES[:-1]], "from the third on it is asked"
     assert 'by_name: promises reads="node", and what it says about node best depends on' in caplog.text
+
+
+@pytest.mark.parametrize("pauses", [True, False], ids=["callers pause", "callers never pause"])
+async def test_a_broken_promise_is_found_while_nobody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, pauses: bool
+) -> None:
+    monkeypatch.setattr(app, "_NO_PAUSE_SECONDS", 3600.0 if pauses else 0.0)
+    monkeypatch.setattr(app, "_PAUSE_SECONDS", 0.02 if pauses else 3600.0)
+    made = options(tmp_path)
+    (tmp_path / "obedient.py").write_text(BY_NAME)
+    loaded, problems = load_checked([], Flags(config=tmp_path / "bayplan.yaml"))
+    assert problems == []
+    made = replace(made, policies=loaded.policies, edition=loaded.edition)
+    async with Server(made).running() as server, await Caller.connect(server) as caller:
+        await teach(server, caller)
+        monkeypatch.setattr(at_once, "_CHECKED_SECONDS", 0.0)
+        told = (await caller.post("filter", body("late"))).json["NodeNames"]
+        await until(lambda: _is("by_name: promises" in caplog.text))
+        again = (await caller.post("filter", body("late"))).json["NodeNames"]
+
+    assert (told, again) == (NODES, NODES[:-1])
 
 
 async def test_who_looks_on_sees_every_decision(server: Server, caller: Caller) -> None:

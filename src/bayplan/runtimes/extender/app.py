@@ -7,8 +7,9 @@ header ``Bayplan-Error``.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -42,6 +43,8 @@ log = logging.getLogger(__name__)
 _LARGE_AT_ONCE = 2
 # The loop stands still while a thread judges a small request: taking turns would cost both more.
 _PATIENCE_SECONDS = 0.005
+# A known answer is checked when callers have paused for so long, or after a second of waiting for that.
+_PAUSE_SECONDS, _NO_PAUSE_SECONDS = 0.02, 1.0
 # Each comes after news, and most news are about something else.
 _SECOND_LOOKS = 3
 
@@ -148,11 +151,45 @@ class ExtenderApp:
         self.asked_at = asyncio.get_running_loop().time()
         if said.cut_for:
             generation.verbs.turns.told(said.cut_for)
+        if generation.at_once.due(start):
+            self._check_in_a_pause(generation, verb, body, until=self.asked_at + _NO_PAUSE_SECONDS)
         seconds = time.perf_counter() - start
         # Without the answer itself, which is to be forgotten when it is sent.
         write = partial(self._write_known, verb, said.write_down, seconds, len(body))
         self.later.put(write, nodes=said.weight)
         return self._json(said, generation=generation.number)
+
+    def _check_in_a_pause(self, generation: Generation, verb: str, body: bytes, *, until: float) -> None:
+        """Have policies asked after all about a request that was answered at once, when nobody waits."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now < until and now - self.asked_at < _PAUSE_SECONDS:
+            again = partial(self._check_in_a_pause, generation, verb, body, until=until)
+            loop.call_later(_PAUSE_SECONDS, again)
+            return
+        self._beside(self._check(generation, verb, body))
+
+    async def _check(self, generation: Generation, verb: str, body: bytes) -> None:
+        cluster, readings = self.view.current, generation.sources.current
+        if cluster is None:
+            return
+        ask = partial(generation.at_once.judge, verb, body, cluster, readings)
+        try:
+            with generation.used():
+                judged = await self._workers.run(
+                    ask, optional=generation.shadows, patience_seconds=_PATIENCE_SECONDS
+                )
+        except Exception as error:
+            # Whoever is asked in earnest tells of it.
+            log.debug("a known answer was not checked: %r", error)
+            return
+        generation.at_once.check(judged, cluster, readings, scored=verb == "prioritize")
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it beside the answers."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._learning.add(task)
+        task.add_done_callback(self._learning.discard)
 
     def _watched(self) -> bool:
         """Whether somebody wants to see how answers come about, or calls have to wait."""
@@ -294,9 +331,7 @@ class ExtenderApp:
             return
         at_once = generation.at_once
         if kind := at_once.wanted(judged, cluster, call.readings):
-            learning = asyncio.get_running_loop().create_task(self._learn(generation, call, kind))
-            self._learning.add(learning)
-            learning.add_done_callback(self._learning.discard)
+            self._beside(self._learn(generation, call, kind))
         else:
             at_once.check(judged, cluster, call.readings, scored=call.verb == "prioritize")
 

@@ -5,8 +5,9 @@ as nodes, objects and sources stay as they are. A `filter` is then one look for 
 is no thread to hand over to, since there is nothing that could hang. Whatever is not quite usual, a node that
 is not in view, a pod without any node, is judged as ever.
 
-Now and then a pod that could be answered so is judged as ever nevertheless, and what comes out is compared: a
-promise that is not kept is told in the log, and not relied on any more.
+Now and then a pod that could be answered so is judged as ever nevertheless, or after it was answered, when
+callers pause. What comes out is compared: a promise that is not kept is told in the log, and nobody relies on
+it any more.
 """
 
 import logging
@@ -17,7 +18,9 @@ from itertools import compress
 import numpy as np
 from msgspec import Struct
 
+from bayplan.engine.cycle import filter_nodes, score_nodes
 from bayplan.engine.decision import Rows
+from bayplan.engine.guard import Attempt
 from bayplan.engine.keep import best, first_of_equals
 from bayplan.engine.promise import broken
 from bayplan.engine.standing import PASSES, may_stand
@@ -28,7 +31,7 @@ from bayplan.runtimes.extender.followup import followup
 from bayplan.runtimes.extender.kinds import Kinds
 from bayplan.runtimes.extender.known import PASSED, Known
 from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
-from bayplan.runtimes.extender.verbs import Answer, Judged, Verbs
+from bayplan.runtimes.extender.verbs import Answer, Judged, Verbs, question_of
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.lookup import MANY
 from bayplan.snapshot.sources import Readings
@@ -38,8 +41,8 @@ from bayplan.wire.scale import to_wire
 
 log = logging.getLogger(__name__)
 
-# Of answers that are known, one in so many is worked out nevertheless, and one after so long a time: that is
-# also when somebody takes a picture of the cluster, so that news of it do not pile up.
+# Of answers that are known, one in so many is worked out instead, and one after so long a time besides: that
+# is also when somebody takes a picture of the cluster, so that news of it do not pile up.
 _CHECKED, _CHECKED_SECONDS = 512, 10.0
 # Where so many pods in a row were of no known kind, most of those that follow are not looked at.
 _IN_VAIN, _SELDOM = 32, 16
@@ -144,7 +147,7 @@ class AtOnce:
             return None
         self._in_vain = 0
         self._given += 1
-        if self._given % _CHECKED == 0 or started - self._checked_at > _CHECKED_SECONDS:
+        if self._given % _CHECKED == 0:
             self._checked_at = started
             return None
         if len(names) < MANY:
@@ -233,6 +236,21 @@ class AtOnce:
         # What is fresh need not be checked.
         self._checked_at = time.perf_counter()
         self._kinds.learned(kind, known, cluster)
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to work an answer out besides; it is so once."""
+        if now - self._checked_at <= _CHECKED_SECONDS:
+            return False
+        self._checked_at = now
+        return True
+
+    def judge(
+        self, verb: str, body: bytes, cluster: Snapshot, readings: Readings, attempt: Attempt
+    ) -> Judged:
+        """What policies say to a request that was answered, for `check`; nobody else is told of it."""
+        question = question_of(body, cluster, readings, attempt.now)
+        judge = score_nodes if verb == "prioritize" else filter_nodes
+        return Judged(question, judge(self._verbs.policies, question, attempt), 0)
 
     def check(self, judged: Judged, cluster: Snapshot, readings: Readings, *, scored: bool) -> None:
         """Compare what was said with what would have been: a promise may not be kept."""
