@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from bayplan.client.errors import ApiError
-from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state import view as view_module
 from bayplan.state.view import LiveView
@@ -206,30 +205,3 @@ async def test_a_node_that_cannot_be_read_is_told_of(
     (said,) = [record for record in caplog.records if "ghost is not in view" in record.message]
     assert said.levelname == level
     assert 'cannot get resource "nodes"' in said.message
-
-
-async def test_news_of_pods_gather_while_nobody_looks_at_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    view = make_view()
-    assert 0 < view._pods._gather_seconds() < view_module._PATIENCE_SECONDS  # type: ignore[misc]
-
-    now(view)
-    assert view._pods._gather_seconds() == 0  # type: ignore[misc]
-    assert view._nodes._gather_seconds is None, "nodes change seldom, and what is known hangs on them"
-
-    monkeypatch.setattr(view_module, "_LOOKED_SECONDS", 0.0)
-    assert view.same_nodes is not None
-    assert view._pods._gather_seconds() > 0, "who looks at nodes alone needs no news of pods"  # type: ignore[misc]
-
-
-async def test_who_follows_every_pod_hears_of_it_at_once() -> None:
-    view = LiveView(None, max_age_seconds=60, follower=Deaf())  # type: ignore[arg-type]
-
-    assert view._pods._gather_seconds() == 0  # type: ignore[misc]
-
-
-class Deaf:
-    """Follows, and does nothing."""
-
-    def pod_is(self, pod: Pod) -> None: ...
-    def pod_gone(self, pod: Pod) -> None: ...
-    def told(self, news: frozenset[str]) -> None: ...

@@ -136,12 +136,10 @@ class Channel:
         doing: str,
         silence_seconds: float,
         opened: Callable[[], None] | None = None,
-        gather_seconds: Callable[[], float] | None = None,
     ) -> AsyncIterator[bytes]:
         """The lines of an answer that goes on and on; `Silent` when nothing comes for so long.
 
-        ``opened`` is called when the server has agreed, which may be long before the first line. After
-        lines nothing is read for ``gather_seconds``: what comes meanwhile is then read in one go.
+        ``opened`` is called when the server has agreed, which may be long before the first line.
         """
         access = await self._access()
         timeout = aiohttp.ClientTimeout(total=None, sock_read=silence_seconds)
@@ -164,8 +162,6 @@ class Channel:
                     *whole, rest = (rest + chunk).split(b"\n")
                     for line in whole:
                         yield line
-                    if whole and gather_seconds is not None and (seconds := gather_seconds()) > 0:
-                        await _let_gather(response, seconds)
         except TimeoutError as error:
             raise Silent(f"{doing}: silent for {silence_seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -211,18 +207,6 @@ class Channel:
             self._connection.login.forget(access)
         seconds = float(wait) if wait.isdecimal() else None
         return ApiError(status, message_of(content), doing=doing, retry_after_seconds=seconds)
-
-
-async def _let_gather(response: aiohttp.ClientResponse, seconds: float) -> None:
-    """Leave what comes in the socket for so long: neither is it read, nor does it wake anybody."""
-    protocol = None if response.connection is None else response.connection.protocol
-    if protocol is None or not protocol.connected:
-        # It has ended, and what is left of it is here already.
-        return
-    protocol.pause_reading()
-    await asyncio.sleep(seconds)
-    if protocol.connected:
-        protocol.resume_reading()
 
 
 @dataclass(frozen=True)

@@ -233,16 +233,10 @@ class ApiClient:
         doing: str,
         silence_seconds: float,
         opened: Callable[[], None] | None = None,
-        gather_seconds: Callable[[], float] | None = None,
     ) -> AsyncIterator[bytes]:
         """The lines of an answer that goes on and on, as `Channel.lines` has them."""
         return self._channel.lines(
-            path,
-            params=params,
-            doing=doing,
-            silence_seconds=silence_seconds,
-            opened=opened,
-            gather_seconds=gather_seconds,
+            path, params=params, doing=doing, silence_seconds=silence_seconds, opened=opened
         )
 
     async def _read(

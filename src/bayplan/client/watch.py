@@ -40,13 +40,11 @@ async def watch(
     lasting_seconds: float,
     silence_seconds: float,
     opened: Callable[[], None] | None = None,
-    gather_seconds: Callable[[], float] | None = None,
 ) -> AsyncIterator[WatchEvent[T]]:
     """The events of one watch; ends when the server ends it, raises `ApiError` for an ERROR event.
 
     ``lasting_seconds`` is how long the server is asked to keep it open; one that is silent for longer than
-    ``silence_seconds`` ends with `Silent`. ``opened`` is called when it is open, before any event. Events
-    may gather for ``gather_seconds`` after others, and are then read in one go.
+    ``silence_seconds`` ends with `Silent`. ``opened`` is called when it is open, before any event.
     """
     wanted = {
         **params,
@@ -57,12 +55,7 @@ async def watch(
     doing = f"watching {resource.path}"
     decode = resource.event.decode
     lines = client.lines(
-        resource.path,
-        params=wanted,
-        doing=doing,
-        silence_seconds=silence_seconds,
-        opened=opened,
-        gather_seconds=gather_seconds,
+        resource.path, params=wanted, doing=doing, silence_seconds=silence_seconds, opened=opened
     )
     async for line in lines:
         try:

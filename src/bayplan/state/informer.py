@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 from bayplan.client.errors import ApiError, ConnectError, Silent
@@ -59,12 +59,8 @@ class Informer(Generic[T]):
         dice: random.Random | None = None,
         silence_seconds: float = _SILENCE_SECONDS,
         pulse: Pulse | None = None,
-        gather_seconds: Callable[[], float] | None = None,
     ) -> None:
-        """``consistent``: the first list, too, is of the latest state, not of what a server has at hand.
-
-        ``gather_seconds`` says for how long news may gather, where nobody waits for them.
-        """
+        """``consistent``: the first list, too, is of the latest state, not of what a server has at hand."""
         self.synced = asyncio.Event()
         self.lists = 0
         """How often everything was listed; one is the normal number."""
@@ -81,7 +77,6 @@ class Informer(Generic[T]):
         self._failures = 0
         self._silence_seconds = silence_seconds
         self._pulse = pulse or Pulse()
-        self._gather_seconds = gather_seconds
 
     async def run(self) -> None:
         """List and watch for ever; nothing that the API server does ends it."""
@@ -163,7 +158,6 @@ class Informer(Generic[T]):
             lasting_seconds=lasting,
             silence_seconds=self._silence_seconds,
             opened=None if initial else self._pulse.opened,
-            gather_seconds=None if initial else self._gather_seconds,
         )
         async for event in events:
             self._pulse.heard()

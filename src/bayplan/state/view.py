@@ -29,10 +29,6 @@ _PATIENCE_SECONDS = 0.05
 _PATIENCE_LIMIT_SECONDS = 0.5
 _PATIENCE_SHARE = 0.2
 _REFUSED_LIMIT = 20_000
-# Well within the patience above: who was refused, and waits for news, must not miss them for this. Where
-# pods come one after the other, and policies are asked about them, nothing gathers.
-_GATHER_SECONDS = 0.02
-_LOOKED_SECONDS = 0.2
 
 
 class View(Protocol):
@@ -151,9 +147,7 @@ class LiveView:
         self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, self._node_store)
         # What we bound before a restart must be in the first list: a server that lags would hide it.
         self._pod_store = _PodStore(self._cache, self._tell, self._listed_pods, follower)
-        self._pods = Informer(
-            client, PODS, self._pod_store, consistent=True, gather_seconds=self._gather_seconds
-        )
+        self._pods = Informer(client, PODS, self._pod_store, consistent=True)
         self._objects = {kind: Informer(client, object_resource(kind), self._store(kind)) for kind in objects}
         self._looked_for: dict[str, float] = {}
         self._dropped: dict[str, float] = {}
@@ -163,7 +157,6 @@ class LiveView:
         self._patience_seconds = _PATIENCE_LIMIT_SECONDS
         self._patience_at = time.monotonic()
         self._was_complete = False
-        self._looked_at = float("-inf")
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
@@ -197,7 +190,6 @@ class LiveView:
         """The cluster now; ``None`` until it was listed once: half of it would be wrong."""
         if not self._complete:
             return None
-        self._looked_at = time.monotonic()
         snapshot = self._cache.snapshot()
         self._versions[snapshot] = self._cache.version
         return snapshot
@@ -206,14 +198,6 @@ class LiveView:
     def same_nodes(self) -> Snapshot | None:
         """The last picture, without the pods that came or went since; ``None`` where nodes did too."""
         return self._cache.same_nodes if self._complete else None
-
-    def _gather_seconds(self) -> float:
-        """For how long news of pods may wait for more of them: no time while somebody looks at pods.
-
-        Each that is read alone wakes us and finds cold caches. A follower goes by every one of them.
-        """
-        looked = time.monotonic() - self._looked_at < _LOOKED_SECONDS
-        return 0.0 if looked or self._follower is not None else _GATHER_SECONDS
 
     async def listed(self) -> float:
         """Wait for the first list; the moment whose bound pods are all in view."""
