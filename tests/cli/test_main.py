@@ -218,7 +218,10 @@ def test_check_shows_every_hook_in_both_forms(tmp_path: Path) -> None:
             }
         ],
         "problems": [],
+        "hints": report["hints"],
     }
+    assert len(report["hints"]) == 1
+    assert table.output.count("hint policy.py:3 f: ") == 1
 
 
 def test_columns_are_json_for_programs(tmp_path: Path) -> None:

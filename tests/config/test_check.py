@@ -26,6 +26,21 @@ def test_a_sound_policy(tmp_path: Path) -> None:
     assert report.problems == []
 
 
+def test_a_promise_that_could_be_made_is_a_hint(tmp_path: Path) -> None:
+    use = policy(tmp_path, "@bayplan.filter\ndef f(pod, node):\n    return 'ssd' in node.labels\n")
+
+    (hint,) = check([use], Flags()).hints
+
+    assert hint.startswith("policy.py:3 f: as far as a dry run shows")
+    assert 'reads="node"' in hint
+
+
+def test_who_has_a_problem_gets_no_hints(tmp_path: Path) -> None:
+    use = policy(tmp_path, "@bayplan.filter\ndef f(pod, node):\n    return node.labels['x']\n")
+
+    assert check([use], Flags()).hints == []
+
+
 def test_a_policy_that_fails_on_some_nodes_is_a_problem(tmp_path: Path) -> None:
     report = check(
         [policy(tmp_path, "@bayplan.filter\ndef f(pod, node):\n    return node.labels['x']\n")], Flags()

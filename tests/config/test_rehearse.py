@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bayplan.config.assemble import from_files
-from bayplan.config.rehearse import example_cluster, rehearse
+from bayplan.config.rehearse import example_cluster, promises_unmade, rehearse
+from bayplan.testing import make_cluster, make_node
 
 HEAD = "import bayplan\nimport numpy as np\n\n"
 
@@ -162,3 +163,48 @@ def test_a_promise_about_what_is_read_is_tried(tmp_path: Path, code: str, *, bro
     assert bool(found) == broken
     assert len(found) <= 1
     assert all("policy.py:4 h: promises reads=" in text and "depends on" in text for text in found)
+
+
+LABELLED = "@bayplan.filter\ndef f(pod, node):\n    return 'rack' in node.labels\n\n"
+FIXED = "@bayplan.score(range=(0, 9e9))\ndef s(nodes):\n    return nodes['memory.allocatable']\n\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "hooks"),
+    [
+        pytest.param(LABELLED + FIXED, ["f", "s"], id="two that look at the node alone"),
+        pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='node'"), ["f"], id="one has promised it"),
+        pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='pods'"), [], id="one promises less"),
+        pytest.param(LABELLED + FIXED.replace("allocatable", "free"), [], id="one looks at pods"),
+        pytest.param(
+            "@bayplan.score\ndef s(nodes):\n"
+            "    return nodes['cpu.allocatable'] / nodes['cpu.allocatable'].sum()\n",
+            [],
+            id="shares of all nodes",
+        ),
+        pytest.param("@bayplan.filter\ndef f(pod, node):\n    return pod.name\n", [], id="by the pod's name"),
+        pytest.param("@bayplan.score\ndef s(node, now):\n    return now.hour\n", [], id="by the clock"),
+        pytest.param(
+            "@bayplan.filter\ndef f(nodes, cluster):\n    return None\n", [], id="who may look at everything"
+        ),
+        pytest.param(LABELLED + "@bayplan.prefer\ndef p(node): ...\n", [], id="a soft filter"),
+        pytest.param(LABELLED + "@bayplan.prepare\ndef p(pod): ...\n", [], id="something is prepared"),
+        pytest.param("@bayplan.protect\ndef p(pod, victim): ...\n", [], id="no filter, no score"),
+    ],
+)
+def test_promises_that_could_be_made(tmp_path: Path, code: str, hooks: list[str]) -> None:
+    (tmp_path / "policy.py").write_text(HEAD + code)
+
+    found = promises_unmade(from_files([str(tmp_path / "policy.py")]))
+
+    assert [hook.name for hook in found] == hooks
+
+
+def test_a_cluster_shows_more_than_made_up_nodes(tmp_path: Path) -> None:
+    code = "@bayplan.score\ndef s(nodes):\n    return nodes[P] - nodes[P].min()\n"
+    (tmp_path / "policy.py").write_text(f"{HEAD}P = bayplan.Label('price', float)\n\n{code}")
+    policies = from_files([str(tmp_path / "policy.py")])
+    priced = make_cluster([make_node(f"node-{n}", labels={"price": f"{n}"}) for n in range(3)])
+
+    assert promises_unmade(policies), "no node has a price, so nobody can tell"
+    assert promises_unmade(policies, cluster=priced) == []

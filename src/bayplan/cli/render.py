@@ -42,7 +42,8 @@ def show_check(report: "Report", *, output: str) -> None:
             }
             for p in report.policies
         ]
-        print_json({"ok": not report.problems, "policies": policies, "problems": report.problems})
+        found = {"policies": policies, "problems": report.problems, "hints": report.hints}
+        print_json({"ok": not report.problems, **found})
         return
     table = Table("policy", "hook", "kind", "called", "where", box=None, pad_edge=False, header_style="bold")
     for policy in report.policies:
@@ -54,6 +55,8 @@ def show_check(report: "Report", *, output: str) -> None:
     out.print(table, highlight=False)
     for problem in report.problems:
         out.print(f"[red]problem[/red] {_escaped(problem)}", highlight=False)
+    for hint in report.hints:
+        out.print(f"\n[yellow]hint[/yellow] {_escaped(hint)}", highlight=False)
     if not report.problems:
         out.print(
             f"\n[green]ok[/green]: {counted(len(report.policies), 'policy', 'policies')},"

@@ -1,15 +1,17 @@
 """A dry run of every hook on 0, 1 and 3 nodes: what would break in production breaks here, promises too."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from threading import Thread
+from typing import TypeVar
 
 import msgspec
 
 from bayplan.authoring.hooks import PolicyError
-from bayplan.authoring.registry import Policy
+from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.scope import EVERY_POD
 from bayplan.engine.commit import commit, commits
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
@@ -17,12 +19,14 @@ from bayplan.engine.entering import Entrance
 from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import membership
 from bayplan.engine.preempt import Candidate, choose_candidates
-from bayplan.engine.promise import tried
+from bayplan.engine.promise import tried, unmade
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.bynode import Scalar
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Latch, Reading, Readings, Source
+
+T = TypeVar("T")
 
 # Far more than a first call takes that loads something large.
 LIMIT_SECONDS = 10.0
@@ -51,18 +55,39 @@ def rehearse(
     problems: dict[str, None] = {}
     for policy in policies:
         every_pod = replace(policy, scope=EVERY_POD, shadow=False)
-        for text in _in_time(every_pod, stages, limit_seconds=limit_seconds):
+        for text in _in_time(policy, partial(_problems, every_pod, stages), limit_seconds=limit_seconds):
             problems[text] = None
     return list(problems)
 
 
-def _in_time(policy: Policy, stages: list[Snapshot], *, limit_seconds: float) -> list[str]:
+def promises_unmade(
+    policies: Sequence[Policy], *, cluster: Snapshot | None = None, limit_seconds: float = LIMIT_SECONDS
+) -> list[Hook]:
+    """Hooks that could say ``reads="node"``, as far as a few nodes show, where answers would be known then.
+
+    One policy that looks at more than a node is enough to have all of them asked about each pod: then there
+    is nothing to be won, and nobody is named.
+    """
+    stage = cluster if cluster is not None and len(cluster.nodes) > 1 else example_cluster(3)
+    found: list[Hook] = []
+    for policy in policies:
+        asked = stage.with_readings(_readings(policy, stage))
+        question = Question(_pod("rehearsal", node=None), asked.nodes, asked, datetime.now(UTC))
+        every_pod = replace(policy, scope=EVERY_POD)
+        hooks = _in_time(policy, partial(unmade, every_pod, question), limit_seconds=limit_seconds)
+        if hooks is None:
+            return []
+        found += hooks
+    return found
+
+
+def _in_time(policy: Policy, work: Callable[[Attempt], T], *, limit_seconds: float) -> T:
     attempt = Attempt()
-    found: Future[list[str]] = Future()
+    found: Future[T] = Future()
 
     def run() -> None:
         try:
-            found.set_result(list(_failures(policy, attempt, stages)))
+            found.set_result(work(attempt))
         except BaseException as error:
             found.set_exception(error)
 
@@ -75,7 +100,11 @@ def _in_time(policy: Policy, stages: list[Snapshot], *, limit_seconds: float) ->
         raise PolicyError(f"{late}: still running after {limit_seconds:g} s in the dry run") from None
 
 
-def _failures(policy: Policy, attempt: Attempt, stages: list[Snapshot]) -> Iterator[str]:
+def _problems(policy: Policy, stages: list[Snapshot], attempt: Attempt) -> list[str]:
+    return list(_failures(policy, stages, attempt))
+
+
+def _failures(policy: Policy, stages: list[Snapshot], attempt: Attempt) -> Iterator[str]:
     pod = _pod("rehearsal", node=None)
     for stage in stages:
         cluster = stage.with_readings(_readings(policy, stage))

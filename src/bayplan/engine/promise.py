@@ -1,22 +1,25 @@
 """Whether hooks keep what they promise with ``reads="node"``: answers about a node are about it alone.
 
 A promise that is not kept gives wrong answers and no error. So it is tried before a policy is used, on a few
-nodes, and looked at again now and then while answers rely on it.
+nodes, and looked at again now and then while answers rely on it. One that nobody made, and that would be
+kept, can be looked for in the same way.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.authoring.registry import Policy
+from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.verdict import Verdict
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision, Outcome, Rows
 from bayplan.engine.guard import Attempt
-from bayplan.engine.standing import Standing
+from bayplan.engine.standing import Standing, looks_around
 from bayplan.kube.meta import NO_META
+from bayplan.snapshot.cluster import Snapshot
 
 _TRIED = 20
 """Nodes that are looked at one by one: enough of a large cluster."""
@@ -43,6 +46,34 @@ def tried(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]
                     # One node is enough to see it.
                     told.add(said.hook.title)
                     yield f"{said.hook.title}: {_BROKEN.format(node=question.nodes.name(row))}"
+
+
+def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] | None:
+    """Hooks that could promise ``"node"`` as far as these nodes show; ``None`` where one could not.
+
+    They are asked about nodes of which nobody knows what runs there: who needs to know fails.
+    """
+    silent = [hook for hook in policy.hooks if _is_silent(hook)]
+    if any(not {"now", "cluster"}.isdisjoint(hook.spec.parameters) for hook in silent):
+        return None
+    promising = replace(policy, hooks=tuple(map(_promising, policy.hooks)))
+    if looks_around(promising):
+        return None
+    readings = question.cluster.nodes.readings
+    bare = Snapshot.build(question.nodes.objects, None).with_readings(readings)
+    asked = msgspec.structs.replace(question, nodes=bare.nodes, cluster=bare)
+    failures = [
+        f for judge in (filter_nodes, score_nodes) for f in judge([promising], asked, attempt).failures
+    ]
+    return None if failures or any(tried(promising, asked, attempt)) else silent
+
+
+def _is_silent(hook: Hook) -> bool:
+    return hook.spec.kind in ("filter", "score") and hook.spec.reads == "cluster"
+
+
+def _promising(hook: Hook) -> Hook:
+    return replace(hook, spec=replace(hook.spec, reads="node")) if _is_silent(hook) else hook
 
 
 _BROKEN = (

@@ -139,14 +139,14 @@ class Standing(Struct, frozen=True, eq=False, dict=True):
 
 def may_stand(policies: Sequence[Policy]) -> bool:
     """Whether there can be pods about whom everything is known: a policy for every pod may prevent it."""
-    around = any(policy.scope is EVERY_POD and _looks_around(policy) for policy in policies)
+    around = any(policy.scope is EVERY_POD and looks_around(policy) for policy in policies)
     return bool(policies) and not around
 
 
 def learn(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, attempt: Attempt) -> Standing | None:
     """Ask about every node of the cluster; ``None`` where that is no answer for a part of them, too."""
     mine = interested(policies, pod, shadows=True)
-    if not interested(policies, pod) or any(map(_looks_around, mine)):
+    if not interested(policies, pod) or any(map(looks_around, mine)):
         return None
     question = Question(pod, cluster.nodes, cluster, attempt.now)
     filtered, scored = filter_nodes(mine, question, attempt), score_nodes(mine, question, attempt)
@@ -173,7 +173,7 @@ def _is_relative(outcome: Outcome) -> bool:
     return gaps or outcome.hook.spec.range is None
 
 
-def _looks_around(policy: Policy) -> bool:
+def looks_around(policy: Policy) -> bool:
     """Whether a hook of the policy may look at more than the node it answers about, or does not count."""
     hooks = (*policy.of_kind("filter"), *policy.of_kind("score"))
     # What is left when none would remain, and what is prepared, is a matter of more than one node.

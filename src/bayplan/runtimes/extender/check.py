@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bayplan import __version__
 from bayplan.config.candidate import candidate_path, load_candidate
-from bayplan.config.check import Report, load_checked
+from bayplan.config.check import Report, hints, load_checked
 from bayplan.config.cluster import take_snapshot
 from bayplan.config.flags import Flags
 from bayplan.config.rehearse import rehearse
@@ -22,8 +22,11 @@ def check(files: Sequence[str], flags: Flags) -> Report:
     of_candidate = [f"shadow: {problem}" for problem in beside]
     cluster = options.snapshot or take_snapshot(loaded.config.cluster, loaded.base)
     if cluster is None:
-        return Report(loaded.policies, problems + of_candidate)
+        problems += of_candidate
+        return Report(loaded.policies, problems, hints=[] if problems else hints(loaded.policies))
     problems = rehearse(loaded.policies, pods_known=True, cluster=cluster) + of_candidate
     if not cluster.pods:
         problems.append("the snapshot has no pods: every node looks empty; get nodes,pods -A has both")
-    return Report(loaded.policies, problems, f"0, 1 and 3 nodes, and on the cluster's {len(cluster.nodes)}")
+    tried_on = f"0, 1 and 3 nodes, and on the cluster's {len(cluster.nodes)}"
+    better = [] if problems else hints(loaded.policies, cluster=cluster)
+    return Report(loaded.policies, problems, tried_on, better)
