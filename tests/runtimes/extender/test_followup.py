@@ -26,6 +26,9 @@ def test_a_pod_that_speaks_of_names_changes_nothing() -> None:
     "body",
     [
         pytest.param(b'{"NodeNames":["a"],"Pod":{}}', id="names first"),
+        pytest.param(
+            b'{"Pod":{"NodeNames":["b"]},"NodeNames":["a"]}', id="a list of that name in a pod before it"
+        ),
         pytest.param(b'{"NodeNames":["a"],"Pod":{"NodeNames":["b"]}}', id="a list in the pod"),
         pytest.param(b'{"NodeNames":["a"],"Pod":{"NodeNames":["b"],"more":[]}', id="a list after it"),
         pytest.param(b'{"NodeNames":["a]"]}', id="a bracket in a name"),
