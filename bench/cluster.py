@@ -152,7 +152,7 @@ def make_plan(options: argparse.Namespace) -> Plan:
     return Plan(
         tuple(options.nodes or (SIZES[:1] if options.quick else SIZES)),
         options.pods or (1_000 if options.quick else 2_000),
-        options.rounds or (1 if options.quick else 7),
+        options.rounds or (1 if options.quick else 5),
         tuple(variant for variant in VARIANTS if variant.key in wanted),
     )
 

@@ -71,10 +71,10 @@ def test_each_round_another_variant_begins_and_all_have_a_turn() -> None:
     }
 
 
-def test_by_default_both_sizes_have_seven_rounds_of_nine_variants() -> None:
+def test_by_default_both_sizes_have_five_rounds_of_nine_variants() -> None:
     plan = make_plan(parse_options([]))
 
-    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 7, 126)
+    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 5, 90)
 
 
 def test_what_is_asked_for_goes_before_what_quick_means() -> None:
