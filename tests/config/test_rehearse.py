@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.authoring.load import load
 from bayplan.config.assemble import from_files
 from bayplan.config.rehearse import example_cluster, promises_unmade, rehearse
 from bayplan.testing import make_cluster, make_node
+from bench.policies import SETTINGS
 
 HEAD = "import bayplan\nimport numpy as np\n\n"
 
@@ -190,6 +192,17 @@ FIXED = "@bayplan.score(range=(0, 9e9))\ndef s(nodes):\n    return nodes['memory
         pytest.param(LABELLED + "@bayplan.prefer\ndef p(node): ...\n", [], id="a soft filter"),
         pytest.param(LABELLED + "@bayplan.prepare\ndef p(pod): ...\n", [], id="something is prepared"),
         pytest.param("@bayplan.protect\ndef p(pod, victim): ...\n", [], id="no filter, no score"),
+        pytest.param(
+            "APP = bayplan.PodLabel('app')\n\n@bayplan.filter\ndef f(pod, nodes):\n"
+            "    return nodes.count(APP.same_as(pod)) == 0 if 'app' in pod.labels else None\n",
+            [],
+            id="one that looks at pods for some pods",
+        ),
+        pytest.param(
+            "LOAD = bayplan.Source('load')\n\n@bayplan.score\ndef s(nodes):\n    return nodes[LOAD]\n",
+            [],
+            id="numbers from outside",
+        ),
     ],
 )
 def test_promises_that_could_be_made(tmp_path: Path, code: str, hooks: list[str]) -> None:
@@ -208,3 +221,8 @@ def test_a_cluster_shows_more_than_made_up_nodes(tmp_path: Path) -> None:
 
     assert promises_unmade(policies), "no node has a price, so nobody can tell"
     assert promises_unmade(policies, cluster=priced) == []
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_nobody_is_asked_to_make_a_built_in_promise_more(name: str) -> None:
+    assert promises_unmade([load(name)[0].make(args=SETTINGS[name])]) == []

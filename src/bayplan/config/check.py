@@ -56,8 +56,9 @@ def hints(policies: Sequence[Policy], *, cluster: Snapshot | None = None) -> lis
 
 
 _UNMADE = (
-    "{hooks}: as far as a dry run shows, what is said about a node depends on the pod and that node alone."
-    ' If so, promise it with reads="node": pods are then answered without asking again, about twice as fast'
+    "{hooks}: as far as a dry run shows, what is said about a node depends on that node alone. If so, promise"
+    ' it with reads="node", and leave out `pod`: pods are then answered without asking again, about twice as'
+    " fast"
 )
 
 

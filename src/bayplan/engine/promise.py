@@ -5,6 +5,7 @@ nodes, and looked at again now and then while answers rely on it. One that nobod
 kept, can be looked for in the same way.
 """
 
+import dis
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -20,6 +21,8 @@ from bayplan.engine.guard import Attempt
 from bayplan.engine.standing import Standing, looks_around
 from bayplan.kube.meta import NO_META
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.sources import Latch, Source
+from bayplan.snapshot.units import Units
 
 _TRIED = 20
 """Nodes that are looked at one by one: enough of a large cluster."""
@@ -51,10 +54,14 @@ def tried(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]
 def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] | None:
     """Hooks that could promise ``"node"`` as far as these nodes show; ``None`` where one could not.
 
-    They are asked about nodes of which nobody knows what runs there: who needs to know fails.
+    They are asked about nodes of which nobody knows what runs there: who needs to know fails. A hook that
+    looks at the pod may need to know for pods that are not at hand, so it is not among them; nor is one whose
+    policy hands something out, or has numbers from outside, which may be compared with what runs there.
     """
     silent = [hook for hook in policy.hooks if _is_silent(hook)]
-    if any(not {"now", "cluster"}.isdisjoint(hook.spec.parameters) for hook in silent):
+    if any(not {"now", "cluster"}.isdisjoint(hook.spec.parameters) or _uses_pod(hook) for hook in silent):
+        return None
+    if any(isinstance(each, Units | Source | Latch) for each in policy.columns):
         return None
     promising = replace(policy, hooks=tuple(map(_promising, policy.hooks)))
     if looks_around(promising):
@@ -66,6 +73,14 @@ def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] |
         f for judge in (filter_nodes, score_nodes) for f in judge([promising], asked, attempt).failures
     ]
     return None if failures or any(tried(promising, asked, attempt)) else silent
+
+
+def _uses_pod(hook: Hook) -> bool:
+    """Whether its code does anything with ``pod``; many take it because examples do."""
+    code = getattr(hook.function, "__code__", None)
+    if code is None:
+        return "pod" in hook.spec.parameters
+    return any(step.argval == "pod" for step in dis.get_instructions(code))
 
 
 def _is_silent(hook: Hook) -> bool:
