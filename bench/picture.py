@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 WIDTH = 760
 MARGIN = 20
-_LIGHT = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#64748b", "#be185d")
-_DARK = ("#3b82f6", "#d97706", "#10b981", "#a855f7", "#ef4444", "#06b6d4", "#64748b", "#ec4899")
+_LIGHT = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#64748b", "#be185d", "#854d0e")
+_DARK = ("#3b82f6", "#d97706", "#10b981", "#a855f7", "#ef4444", "#06b6d4", "#64748b", "#ec4899", "#ca8a04")
 _LETTER, _LINE = 7.4, 20
 _STYLE = """
 svg {{ font: 13px system-ui, sans-serif; }}
