@@ -203,6 +203,13 @@ FIXED = "@bayplan.score(range=(0, 9e9))\ndef s(nodes):\n    return nodes['memory
             [],
             id="numbers from outside",
         ),
+        pytest.param(
+            "import functools\n\ndef around(inner):\n    @functools.wraps(inner)\n"
+            "    def outer(*args, **kwargs):\n        return inner(*args, **kwargs)\n    return outer\n\n"
+            "@bayplan.filter\n@around\ndef f(pod, node):\n    return 'rack' in pod.labels\n",
+            [],
+            id="what is inside another function",
+        ),
     ],
 )
 def test_promises_that_could_be_made(tmp_path: Path, code: str, hooks: list[str]) -> None:

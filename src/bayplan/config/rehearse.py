@@ -69,10 +69,9 @@ def promises_unmade(
     is nothing to be won, and nobody is named.
     """
     stage = cluster if cluster is not None and len(cluster.nodes) > 1 else example_cluster(3)
+    question = Question(_pod("rehearsal", node=None), stage.nodes, stage, datetime.now(UTC))
     found: list[Hook] = []
     for policy in policies:
-        asked = stage.with_readings(_readings(policy, stage))
-        question = Question(_pod("rehearsal", node=None), asked.nodes, asked, datetime.now(UTC))
         every_pod = replace(policy, scope=EVERY_POD)
         hooks = _in_time(policy, partial(unmade, every_pod, question), limit_seconds=limit_seconds)
         if hooks is None:

@@ -66,8 +66,7 @@ def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] |
     promising = replace(policy, hooks=tuple(map(_promising, policy.hooks)))
     if looks_around(promising):
         return None
-    readings = question.cluster.nodes.readings
-    bare = Snapshot.build(question.nodes.objects, None).with_readings(readings)
+    bare = Snapshot.build(question.nodes.objects, None)
     asked = msgspec.structs.replace(question, nodes=bare.nodes, cluster=bare)
     failures = [
         f for judge in (filter_nodes, score_nodes) for f in judge([promising], asked, attempt).failures
@@ -78,7 +77,8 @@ def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] |
 def _uses_pod(hook: Hook) -> bool:
     """Whether its code does anything with ``pod``; many take it because examples do."""
     code = getattr(hook.function, "__code__", None)
-    if code is None:
+    if code is None or "pod" not in code.co_varnames:
+        # It takes none; or another function is around it, and what is inside is not to be seen.
         return "pod" in hook.spec.parameters
     return any(step.argval == "pod" for step in dis.get_instructions(code))
 
