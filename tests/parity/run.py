@@ -25,10 +25,12 @@ from tests.parity.stage import Stage
 from tests.parity.world import Case, Json, Round, World
 
 TRIES = 3
-"""kube-scheduler's view of the cluster lags by milliseconds: only what differs every time counts."""
+LAG_SECONDS = 2.0
+"""kube-scheduler's view of the cluster lags: only what differs so often, and for so long, counts."""
 
-STALE_SECONDS = 15.0
-"""How long kube-scheduler may go on writing on a claim of which it knows an older version."""
+PATIENCE_SECONDS = 15.0
+"""How long kube-scheduler may take until it says what a test expects of it, and how long it may go on
+writing on a claim of which it knows an older version."""
 _STALE = "the object has been modified"
 
 TOO_MANY = 20
@@ -154,19 +156,29 @@ class Run:
         self._put(world)
         return self._judge(pod)
 
+    def kube_says(self, world: World, pod: Json, outcome: str, message: str = "") -> tuple[Answer, Answer]:
+        """What both say once kube-scheduler says this, with such a message; what they said last if never."""
+        self._put(world)
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            kube, ours = self._ask(pod)
+            if (kube.outcome == outcome and message in kube.message) or time.monotonic() >= until:
+                return kube, ours
+
     def _judge(self, pod: Json) -> tuple[Answer, Answer, list[str]]:
         """Ask both, again where they differ; that a claim was to be read again first is no answer."""
         tries, asked = TRIES, 0
-        until = time.monotonic() + STALE_SECONDS
+        begun = time.monotonic()
         while True:
             kube, ours = self._ask(pod)
             asked += 1
             found = differences(kube, ours)
-            if kube.outcome != FAILED or _STALE not in kube.message or time.monotonic() >= until:
+            passed = time.monotonic() - begun
+            if kube.outcome != FAILED or _STALE not in kube.message or passed >= PATIENCE_SECONDS:
                 tries -= 1
             if not found:
                 self.report.repeats += asked > 1
-            if not (found and tries):
+            if not found or (tries <= 0 and passed >= LAG_SECONDS):
                 return kube, ours, found
 
     def _ask(self, pod: Json) -> tuple[Answer, Answer]:

@@ -48,6 +48,7 @@ PATHS = {
 """Where each kind is, in the order in which they can be made."""
 _LASTING = ("Namespace", "RuntimeClass", "PriorityClass")
 _WITH_STATUS = ("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "ResourceClaim", "Pod")
+_PROTECTED = ("PersistentVolume", "PersistentVolumeClaim", "ResourceClaim")
 _WORKERS = 6
 
 _Decoder = msgspec.json.Decoder[Any]
@@ -178,8 +179,8 @@ class Stage:
             self.delete(one)
 
     def _remove(self, one: Json) -> None:
-        # The API server protects volumes and claims by finalizers of its own.
-        if one["kind"].startswith("PersistentVolume") or one["metadata"].get("finalizers"):
+        # Volumes and claims carry finalizers that somebody else put there.
+        if one["kind"] in _PROTECTED or one["metadata"].get("finalizers"):
             with suppress(ApiError):
                 self._patch(one, {"metadata": {"finalizers": None}})
         self.delete(one)

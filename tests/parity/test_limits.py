@@ -55,10 +55,14 @@ def test_a_placed_pod_that_is_being_resized_counts_by_its_spec(run: Run) -> None
     placed = pod("shrinks", container={"resources": {"requests": {"cpu": "1"}}}, nodeName="only")
     placed["status"] = {"phase": "Running", "containerStatuses": [uses]}
 
-    kube, ours, _ = run.judge(
-        World((node("only"), placed)), pod(container={"resources": {"requests": {"cpu": "2"}}})
+    kube, ours = run.kube_says(
+        World((node("only"), placed)),
+        pod(container={"resources": {"requests": {"cpu": "2"}}}),
+        UNSCHEDULABLE,
+        "1 Insufficient cpu",
     )
 
+    assert kube.message == "0/1 nodes are available: 1 Insufficient cpu."
     assert (kube.outcome, ours.outcome) == (UNSCHEDULABLE, PLACED)
 
 
@@ -71,17 +75,19 @@ def test_a_pod_with_resource_claims_is_refused(run: Run) -> None:
     }
     claims = [{"name": "nothing", "resourceClaimName": "nothing"}]
 
-    kube, ours, _ = run.judge(World((node("only"), claim)), pod(resourceClaims=claims))
+    kube, ours = run.kube_says(World((node("only"), claim)), pod(resourceClaims=claims), PLACED)
 
-    assert (kube.outcome, ours.outcome) == (PLACED, UNSCHEDULABLE)
+    assert (kube.outcome, ours.outcome) == (PLACED, UNSCHEDULABLE), kube.told()
     assert ours.message == "0/1 nodes are available: Bayplan does not judge resource claims (DRA)."
 
 
 def test_a_preference_that_makes_no_sense_is_passed_over(run: Run) -> None:
     term = {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["many"]}]}
     affinity = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": term}]}}
+    world = World((node("one"), node("other")))
+    says = "the value must be an integer"
 
-    kube, ours, _ = run.judge(World((node("one"), node("other"))), pod(affinity=affinity))
+    kube, ours = run.kube_says(world, pod(affinity=affinity), FAILED, says)
 
-    assert (kube.outcome, ours.outcome) == (FAILED, PLACED)
-    assert "the value must be an integer" in kube.message
+    assert (kube.outcome, ours.outcome) == (FAILED, PLACED), kube.told()
+    assert says in kube.message
