@@ -127,12 +127,21 @@ def test_equals_do_not_depend_on_the_order_in_which_nodes_are_sent() -> None:
     assert len(found) == 1
 
 
+def test_many_pods_are_spread_evenly_over_equals() -> None:
+    nodes = make_cluster([f"ip-10-0-0-{number}" for number in range(20)]).nodes
+    chosen = [int(best(np.full(20, 7.0), nodes, f"uid-{pod}", keep=1)[0]) for pod in range(4000)]
+
+    counts = Counter(chosen)
+    assert len(counts) == 20
+    assert all(140 < count < 260 for count in counts.values()), "200 each, with a deviation of 14"
+
+
 def test_which_of_equals_is_kept_is_the_same_in_every_process() -> None:
     nodes = make_cluster([f"node-{number}" for number in range(8)]).nodes
 
-    chosen = [nodes.names[int(best(None, nodes, uid, keep=1)[0])] for uid in ("a", "b", "c", "d")]
+    chosen = [nodes.names[int(best(None, nodes, uid, keep=1)[0])] for uid in "abcdefgh"]
 
-    assert chosen == ["node-7", "node-3", "node-2", "node-2"]
+    assert chosen == [f"node-{number}" for number in (2, 2, 2, 1, 7, 6, 4, 0)]
 
 
 def test_the_first_turn_is_the_beginning_of_the_order_that_later_turns_go_on_with() -> None:

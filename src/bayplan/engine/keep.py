@@ -24,9 +24,6 @@ from bayplan.snapshot.table import NodeTable
 
 # At 300 pods a second these came within a minute, and kube-scheduler's longest pause is ten seconds.
 _REMEMBERED = 16_384
-# Two rounds of shifting and multiplying spread any bit over all 64 (the finalizer of splitmix64).
-_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-_LAST_SHIFT = 31
 _ALL_BITS = (1 << 64) - 1
 _FEW = 32
 
@@ -133,15 +130,8 @@ def first_of_equals(nodes: NodeTable, rows: list[int], uid: str) -> int:
     if len(rows) > _FEW:
         return int(_mixed(nodes[_NAMES][rows], uid).argmin())
     # The same in plain numbers: after a pause each of NumPy's functions takes as long as these few together.
-    key = int.from_bytes(_key(uid), "little")
-    known = memoryview(nodes[_NAMES])
-    numbers = []
-    for row in rows:
-        mixed = known[row] ^ key
-        for shift, factor in _ROUNDS:
-            mixed ^= mixed >> shift
-            mixed = mixed * factor & _ALL_BITS
-        numbers.append(mixed ^ mixed >> _LAST_SHIFT)
+    key, known = _key(uid), memoryview(nodes[_NAMES])
+    numbers = [known[row] * key & _ALL_BITS for row in rows]
     return numbers.index(min(numbers))
 
 
@@ -161,17 +151,15 @@ _NAMES = _NameNumbers()
 
 def _mixed(names: Numbers, uid: str) -> Numbers:
     """The numbers of names, mixed with the pod's UID: for each pod as if drawn anew."""
-    mixed: Numbers = names ^ np.frombuffer(_key(uid), dtype="<u8")
-    for shift, factor in _ROUNDS:
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    mixed ^= mixed >> np.uint64(_LAST_SHIFT)
+    mixed: Numbers = names * np.uint64(_key(uid))
     return mixed
 
 
 def _number(name: str) -> int:
-    return crc32(name.encode())
+    # None is 0, which would be the lowest whatever it is multiplied by.
+    return crc32(name.encode()) | 1 << 32
 
 
-def _key(uid: str) -> bytes:
-    return blake2b(uid.encode(), digest_size=8).digest()
+def _key(uid: str) -> int:
+    """What a pod multiplies by: odd, so that no two names become one, and with bits up to the highest."""
+    return int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") | 1
