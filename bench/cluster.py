@@ -23,8 +23,8 @@ from bench.cluster_figures import picture, summaries, tables
 from bench.cluster_run import Run, run
 from bench.cluster_variants import VARIANTS, Variant
 from bench.cluster_world import APISERVER_FLAGS, make_world
+from bench.peers_built import GO_PEERS, PeerMissing, find_go
 from bench.report import check_markers, describe, machine, write_between_markers
-from bench.wire_servers import PeerMissing, find_go
 from tests.controlplane.binaries import BinariesMissing, BuildFailed, find_or_build
 from tests.controlplane.plane import ControlPlane
 
@@ -159,7 +159,8 @@ def make_plan(options: argparse.Namespace) -> Plan:
 
 def _measured(plan: Plan, file: Path | None) -> Written:
     try:
-        find_go()
+        for peer in GO_PEERS:
+            find_go(peer)
         find_or_build()
     except (PeerMissing, BinariesMissing, BuildFailed) as missing:
         raise SystemExit(str(missing)) from missing

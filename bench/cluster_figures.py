@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from bench.bars import Bar, Group, draw
 from bench.cluster_run import Figures, Run
-from bench.cluster_variants import GO, NONE, VARIANTS, Variant
+from bench.cluster_variants import GO, GO_TEN, NONE, VARIANTS, Variant
 from bench.outputs import rows
 
-_RATES = ["", "rounds", "pods a second", "÷ Go extender", "÷ no extender"]
+_RATES = ["", "rounds", "pods a second", "÷ Go extender", "÷ Go, ten rules", "÷ no extender"]
+_PEERS = (GO, GO_TEN, NONE)
 _COSTS = [
     "",
     "attempt p50, ms",
@@ -50,7 +51,7 @@ class Summary:
     rounds: int
     rate: Spread | None
     ratios: dict[str, Spread | None]
-    """Pods a second, as a multiple of the Go extender's and of those without any."""
+    """Pods a second, as a multiple of those of each extender in Go, and of those without any."""
     attempt_p50: Spread | None
     attempt_p99: Spread | None
     algorithm_p50: Spread | None
@@ -87,7 +88,7 @@ def _summary(variant: Variant, runs: Sequence[Run]) -> Summary:
         variant,
         len(figures),
         rate=spread(lambda found: found.rate),
-        ratios={peer: ratio(runs, variant.key, to=peer) for peer in (GO, NONE) if peer != variant.key},
+        ratios={peer: ratio(runs, variant.key, to=peer) for peer in _PEERS if peer != variant.key},
         attempt_p50=spread(lambda found: found.attempt.p50),
         attempt_p99=spread(lambda found: found.attempt.p99),
         algorithm_p50=spread(lambda found: found.algorithm.p50),
@@ -118,7 +119,7 @@ def tables(found: Sequence[Summary]) -> str:
 
 
 def _rates(summary: Summary) -> list[str]:
-    ratios = [_ratio_cell(summary, peer) for peer in (GO, NONE)]
+    ratios = [_ratio_cell(summary, peer) for peer in _PEERS]
     return [summary.variant.name, str(summary.rounds), _cell(summary.rate, 0), *ratios]
 
 

@@ -2,8 +2,9 @@
 
 All extenders get names only, and are asked to filter and to prioritize. Bayplan runs as in production: it
 follows the API server, and has its journal, its metrics and its page on, with somebody listening to the page.
-The Go extender has none of that, and knows its nodes from a file. So does the bare server, which is nothing
-to use: it shows how near we are to the least that a Python process can do.
+The Go extender has none of that, and knows its nodes from a file. The one with ten rules follows the API
+server too, with informers. The bare server has its nodes from a file and is nothing to use: it shows how near
+we are to the least that a Python process can do.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from bench.wire_servers import PEERS, find_go
+from bench.peers_built import PEERS, find_go
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 from tests.e2e.extender import Extender
 
-NONE, GO = "none", "go"
+NONE, GO, GO_TEN = "none", "go", "go-ten"
 _BARE: Mapping[str, Sequence[str]] = {"bare": [], "bare-keep": ["keep"]}
 _READY_SECONDS = 120.0
 
@@ -53,6 +54,7 @@ class Variant:
 VARIANTS = (
     Variant(NONE, "no extender"),
     Variant(GO, "Go extender"),
+    Variant(GO_TEN, "Go extender, ten rules"),
     Variant("one", "Bayplan, one policy", "policy.py", aim=Aim(GO, 1.3)),
     Variant("asked", "Bayplan, one policy that promises nothing", "asked.py"),
     Variant("ten", "Bayplan, ten policies", "ten.py", aim=Aim(GO, 1.3)),
@@ -81,6 +83,11 @@ def asked(variant: Variant, plane: ControlPlane, *, folder: Path, nodes: Path) -
         with _peer(
             "Go extender", [find_go(), "-listen=127.0.0.1:{port}", f"-nodes={nodes}"], folder
         ) as running:
+            yield running
+    elif variant.key == GO_TEN:
+        follows = f"-kubeconfig={plane.kubeconfig}"
+        ten: list[str | Path] = [find_go("go-ten"), "-listen=127.0.0.1:{port}", follows]
+        with _peer("Go extender with ten rules", ten, folder) as running:
             yield running
     elif variant.key in _BARE:
         argv: list[str | Path] = [

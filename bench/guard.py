@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.outputs import rows
+from bench.peers_built import PeerMissing, find_go
 from bench.picture import number
 from bench.wire import Size, measure
 from bench.wire_figures import ASKED, FULL, NAMES, REFERENCE, Line, Ratio, Recorded
-from bench.wire_servers import PeerMissing, Peers, find_go
+from bench.wire_servers import Peers
 
 RECORDED = Path(__file__).parents[1] / "docs" / "benchmarks" / "wire.json"
 # Short rounds, and many: the less time between the two servers, the more alike is the machine that they had.

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.peers_built import PEERS
 from bench.raw_http import Caller
 from bench.wire_requests import Requests, make_node, names_only, write_snapshot
-from bench.wire_servers import PEERS
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 

@@ -19,10 +19,11 @@ from typing import Any
 
 from bench.busy import Busy
 from bench.outputs import Outputs
+from bench.peers_built import PeerMissing
 from bench.raw_http import Caller
 from bench.wire_figures import ASKED, FULL, NAMES, Line, Times, picture, text
 from bench.wire_requests import Requests, full_nodes, make_node, names_only, write_snapshot
-from bench.wire_servers import ASKED_POLICY, POLICY, PeerMissing, Peers, Server, find_peers, servers
+from bench.wire_servers import ASKED_POLICY, POLICY, Peers, Server, find_peers, servers
 
 VERBS = ("filter", "prioritize")
 _WARMING = 3

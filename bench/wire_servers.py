@@ -4,24 +4,20 @@ Bayplan has on what it has on by itself: journal, metrics, and the page, with so
 """
 
 import contextlib
-import hashlib
 import http.client
-import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import venv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
+from bench.peers_built import PEERS, PeerMissing, cache_directory, digest_of, find_go
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 
-PEERS = Path(__file__).parent / "peers"
 POLICY = PEERS / "bayplan" / "policy.py"
 ASKED_POLICY = PEERS / "bayplan" / "asked.py"
 # The same answer as the peers give: every refused node, with its reason, each time.
@@ -46,10 +42,6 @@ class Server:
     child: Child
 
 
-class PeerMissing(RuntimeError):
-    """A peer cannot be had here; the text says why in a line."""
-
-
 @dataclass(frozen=True)
 class Peers:
     """How to start those that are there."""
@@ -63,37 +55,10 @@ def find_peers() -> Peers:
     """Build and install what is not there yet; Flask is left out, loudly, where it cannot be had."""
     flask: Path | None = None
     try:
-        flask = _flask(_directory())
+        flask = _flask(cache_directory())
     except (PeerMissing, OSError, subprocess.CalledProcessError) as missing:
         print(f"!!! NO FLASK COLUMN: {missing}", file=sys.stderr, flush=True)
     return Peers(find_go(), flask)
-
-
-def find_go() -> Path:
-    """The extender in Go, built once for each state of its sources; `PeerMissing` where that cannot be."""
-    module, directory = PEERS / "go-extender", _directory()
-    binary = directory / f"go-extender-{_digest(sorted(module.iterdir()))}"
-    if binary.exists():
-        return binary
-    go = shutil.which("go")
-    if go is None:
-        raise PeerMissing("no extender in Go to compare with, and no Go to build it: install Go 1.26")
-    print("building the extender in Go (once)", file=sys.stderr, flush=True)
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=directory) as folder:
-        # Moved when it is whole: another run must never find half of it.
-        made = Path(folder) / "go-extender"
-        argv: list[str | Path] = [go, "build", "-trimpath", "-o", made, "."]
-        done = subprocess.run(argv, cwd=module, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            raise PeerMissing(f"the extender in Go cannot be built: {' '.join(done.stderr.split())[-300:]}")
-        made.replace(binary)
-    return binary
-
-
-def _directory() -> Path:
-    cache = Path(os.environ.get("BAYPLAN_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    return cache.expanduser() / "bayplan" / "bench"
 
 
 @contextlib.contextmanager
@@ -164,7 +129,7 @@ def _answers(port: int, path: str) -> bool:
 
 def _flask(directory: Path) -> Path:
     wanted = PEERS / "flask" / "requirements.txt"
-    home = directory / f"flask-{_digest([wanted])}"
+    home = directory / f"flask-{digest_of([wanted])}"
     python, ready = home / "bin" / "python", home / "ready"
     if not ready.exists():
         print("installing Flask into an environment of its own (once)", file=sys.stderr, flush=True)
@@ -175,10 +140,3 @@ def _flask(directory: Path) -> Path:
             raise PeerMissing(f"pip: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
         ready.touch()
     return python
-
-
-def _digest(files: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]

@@ -19,8 +19,8 @@ from bench.cluster_metrics import ALGORITHM_SECONDS, ATTEMPT_SECONDS
 from bench.cluster_run import Figures, Look, Quantiles, Run, between, wrong_attempts, wrong_places
 from bench.cluster_variants import VARIANTS, Asked, asked
 from bench.cluster_world import make_pod
+from bench.peers_built import PEERS
 from bench.wire_requests import make_node, write_snapshot
-from bench.wire_servers import PEERS
 from tests.bench.go_peer import require_go
 from tests.controlplane.plane import ControlPlane
 
@@ -71,10 +71,10 @@ def test_each_round_another_variant_begins_and_all_have_a_turn() -> None:
     }
 
 
-def test_by_default_both_sizes_have_five_rounds_of_nine_variants() -> None:
+def test_by_default_both_sizes_have_five_rounds_of_ten_variants() -> None:
     plan = make_plan(parse_options([]))
 
-    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 5, 90)
+    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 5, 100)
 
 
 def test_what_is_asked_for_goes_before_what_quick_means() -> None:
@@ -158,7 +158,7 @@ def test_a_run_that_does_not_count_is_told_loudly(capsys: pytest.CaptureFixture[
     say(Run("go", 1_000, 0, ("3 errors",), FIGURES), done=2, plan=plan, elapsed_seconds=60)
 
     assert capsys.readouterr().out.splitlines() == [
-        "... 2 of 9: 1,000 nodes, round 1, Go extender: 200 pods a second; 25% of a core used by others;"
+        "... 2 of 10: 1,000 nodes, round 1, Go extender: 200 pods a second; 25% of a core used by others;"
         " about 4 minutes left",
         "!!! DOES NOT COUNT: 3 errors",
     ]

@@ -77,17 +77,25 @@ def test_a_cell_has_the_lowest_and_the_highest_round_beside_the_middle() -> None
 
 
 def test_an_aim_that_is_reached_is_said_beside_the_ratio() -> None:
-    assert cells([ran("go", 0, 100), ran("one", 0, 130)], "Bayplan, one policy")[2:4] == [
+    assert cells([ran("go", 0, 100), ran("one", 0, 130)], "Bayplan, one policy")[2:5] == [
         "1.30, aim 1.3: reached",
+        "-",
         "-",
     ]
 
 
 def test_an_aim_that_is_missed_is_bold() -> None:
-    assert cells([ran("none", 0, 200), ran("keep", 0, 190)], "Bayplan, keep: 1")[2:4] == [
+    assert cells([ran("none", 0, 200), ran("keep", 0, 190)], "Bayplan, keep: 1")[2:5] == [
+        "-",
         "-",
         "**0.95, aim 1: missed**",
     ]
+
+
+def test_ten_policies_are_compared_with_ten_rules_in_go_too() -> None:
+    runs = [ran("go", 0, 100), ran("go-ten", 0, 50), ran("ten", 0, 75)]
+
+    assert cells(runs, "Bayplan, ten policies")[2:4] == ["**0.75, aim 1.3: missed**", "1.50"]
 
 
 def test_the_middle_of_ratios_decides_and_not_their_worst() -> None:
@@ -102,7 +110,7 @@ def test_the_middle_of_ratios_decides_and_not_their_worst() -> None:
 def test_what_the_scheduler_says_of_attempts_is_told_with_and_without_the_bind() -> None:
     said = ["4.0", "16.0", "2.0", "8.0"]
 
-    assert cells([ran("go", 0, 100)], "Go extender")[4:8] == said
+    assert cells([ran("go", 0, 100)], "Go extender")[5:9] == said
 
 
 def test_cpu_is_told_for_each_pod_and_only_of_extenders_that_there_are() -> None:
@@ -115,7 +123,7 @@ def test_cpu_is_told_for_each_pod_and_only_of_extenders_that_there_are() -> None
 def test_a_variant_of_which_no_run_counts_has_a_line_without_figures() -> None:
     runs = [ran("go", 0, 100), ran("one", 0, 150, problems=("3 errors",))]
 
-    assert cells(runs, "Bayplan, one policy") == ["0", *["-"] * 9]
+    assert cells(runs, "Bayplan, one policy") == ["0", *["-"] * 10]
 
 
 def test_the_picture_shows_every_variant_at_every_size() -> None:

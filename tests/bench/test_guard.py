@@ -9,9 +9,10 @@ import pytest
 
 from bench import guard
 from bench.guard import ROUNDS, TIMES_AS_MANY_ROUNDS, NotRecorded, look, recorded_ratios, report
+from bench.peers_built import PEERS, PeerMissing
 from bench.wire import Size, measure
 from bench.wire_figures import FULL, NAMES, Line
-from bench.wire_servers import PEERS, PeerMissing, Peers
+from bench.wire_servers import Peers
 from tests.bench.go_peer import require_go
 from tests.bench.wire_lines import line
 

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from bench import wire
+from bench.peers_built import PeerMissing
 from bench.wire import QUICK, SIZES, VERBS, Size, measure
 from bench.wire_figures import FULL, NAMES, REFERENCE, Recorded, Times, picture, table, text
-from bench.wire_servers import PeerMissing, Peers
+from bench.wire_servers import Peers
 from tests.bench.go_peer import require_go
 from tests.bench.wire_lines import line
 
