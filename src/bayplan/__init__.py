@@ -85,6 +85,15 @@ _HOMES = {
     "victims": "bayplan.authoring.hooks",
 }
 
+# What others call it: kube-scheduler's verbs, and its words of old.
+_ELSEWHERE = {
+    "prioritize": "score",
+    "priority": "score",
+    "predicate": "filter",
+    "preempt": "victims",
+    "bind": "bound",
+}
+
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 __version__ = "0.1.0"
 
@@ -93,6 +102,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         close = [] if name.startswith("_") else difflib.get_close_matches(name, __all__, n=1)
+        close = [_ELSEWHERE[name]] if name in _ELSEWHERE else close
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise AttributeError(f"module 'bayplan' has no attribute {name!r}{hint}", name=name)
     value = getattr(importlib.import_module(home), name)

@@ -19,7 +19,8 @@ from bayplan.snapshot.table import NodeTable
 from bayplan.testing import make_cluster, make_pod
 
 NODES = make_cluster(["one", "two", "three"]).nodes
-FULL = Reason("full", detail="{free} free")
+FULL = Reason("full")
+FULL_WITH = Reason("full", detail="{free} free")
 
 
 def hook(decorate: Callable[..., Any], answer: Any, *, per_node: bool) -> Hook:
@@ -110,7 +111,7 @@ def test_a_filter_of_the_table(answer: Any, refused: dict[str, str]) -> None:
 
 
 def test_a_verdict_keeps_the_numbers_behind_it() -> None:
-    said = verdict(FULL.where([False, True, False], free=np.array([1, 2, 3])), per_node=False)
+    said = verdict(FULL_WITH.where([False, True, False], free=np.array([1, 2, 3])), per_node=False)
 
     assert said.detail(1) == "2 free"
 

@@ -69,11 +69,6 @@ class Second:
     @bayplan.score
     def liked(self, node):
         return 1
-
-class NotMarked:
-    @bayplan.score
-    def ignored(self, node):
-        return 1
 """,
     )
 
@@ -485,4 +480,52 @@ def test_the_policy_in_a_directory_is_suggested(tmp_path: Path) -> None:
 @pytest.mark.parametrize("use", ["bayplan.yaml", "some/where.yml"])
 def test_a_configuration_is_no_policy(use: str) -> None:
     with pytest.raises(PolicyError, match=f"^{use} is not a policy; did you mean --config {use}\\?$"):
+        load(use)
+
+
+def test_a_class_with_hooks_that_is_no_policy_is_told(tmp_path: Path) -> None:
+    use = write(
+        tmp_path, f"{RULE}\nclass Plain:\n    @bayplan.score\n    def liked(self, node):\n        return 1\n"
+    )
+
+    with pytest.raises(PolicyError, match=r"policy.py:\d+ Plain: it has the hook 'liked'.*@bayplan.policy"):
+        load(use)
+
+
+def test_what_a_policy_is_made_of_need_not_be_one(tmp_path: Path) -> None:
+    use = write(
+        tmp_path,
+        """
+import bayplan
+
+class Part:
+    @bayplan.score
+    def liked(self, node):
+        return 1
+
+@bayplan.policy
+class Whole(Part):
+    pass
+""",
+    )
+
+    assert [definition.name for definition in load(use)] == ["Whole"]
+
+
+@pytest.mark.parametrize("indent", ["", "    "], ids=["in the file", "in a class"])
+def test_of_two_hooks_of_one_name_none_is_lost_without_a_word(tmp_path: Path, indent: str) -> None:
+    me = "self, " if indent else ""
+    hooks = f"{indent}@bayplan.filter\n{indent}def same({me}node):\n{indent}    return True\n"
+    head = "@bayplan.policy\nclass Both:\n" if indent else ""
+    use = write(tmp_path, f"import bayplan\n{head}{hooks}{hooks}")
+
+    with pytest.raises(PolicyError, match=r"policy.py:\d+ same: a hook of this name is in line \d+"):
+        load(use)
+
+
+def test_a_method_without_self_is_told(tmp_path: Path) -> None:
+    method = "    @bayplan.filter\n    def f(node):\n        return True\n"
+    use = write(tmp_path, f"import bayplan\n\n@bayplan.policy\nclass P:\n{method}")
+
+    with pytest.raises(PolicyError, match=r"policy.py:\d+ P.f: a method takes `self` first"):
         load(use)

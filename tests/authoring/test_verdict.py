@@ -13,13 +13,14 @@ from bayplan.testing import make_cluster
 NODES = make_cluster(["first", "second", "third"]).nodes
 FULL = Reason("too little CPU", detail="{free}m free, {need}m needed")
 FAR = Reason("too far away")
+PLAIN = Reason("too little CPU")
 
 
 def test_where_refuses_the_nodes_whose_bit_is_set() -> None:
-    verdict = FULL.where(np.array([True, False, True]))
+    verdict = PLAIN.where(np.array([True, False, True]))
 
     assert verdict.rejected_names(NODES) == ["first", "third"]
-    assert [verdict.reason(row) for row in range(3)] == [FULL, None, FULL]
+    assert [verdict.reason(row) for row in range(3)] == [PLAIN, None, PLAIN]
     assert repr(verdict) == "Verdict(2 of 3 refused)"
 
 
@@ -44,15 +45,15 @@ def test_three_verdicts_keep_their_reasons_apart() -> None:
     late = Reason("too late")
 
     verdict = (
-        FULL.where([True, False, False]) | FAR.where([False, True, False]) | late.where([True, True, True])
+        PLAIN.where([True, False, False]) | FAR.where([False, True, False]) | late.where([True, True, True])
     )
 
-    assert [verdict.reason(row) for row in range(3)] == [FULL, FAR, late]
+    assert [verdict.reason(row) for row in range(3)] == [PLAIN, FAR, late]
 
 
 def test_one_bit_is_for_all_nodes() -> None:
-    assert FULL.where(True).rejected_names(NODES) == ["first", "second", "third"]
-    assert FULL.where(False).rejected_names(NODES) == []
+    assert PLAIN.where(True).rejected_names(NODES) == ["first", "second", "third"]
+    assert PLAIN.where(False).rejected_names(NODES) == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_one_bit_is_for_all_nodes() -> None:
 )
 def test_where_wants_true_or_false(mask: Any) -> None:
     with pytest.raises(TypeError, match=r"where\(\) wants true or false a node, not"):
-        FULL.where(mask)
+        PLAIN.where(mask)
 
 
 def test_a_verdict_out_of_reasons_keeps_each_once() -> None:
@@ -130,3 +131,43 @@ def test_a_score_explains_itself() -> None:
 
     assert score.explain(1) == "p95 0.200s"
     assert Score([1.0]).explain(0) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        pytest.param({}, r"no value for \{free\} of the detail$", id="none at all"),
+        pytest.param({"fre": 1, "need": 2}, r"\{free\} of the detail; did you mean 'fre'", id="a typo"),
+    ],
+)
+def test_a_detail_that_nobody_fills_in_is_found_at_once_whoever_is_refused(
+    values: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(TypeError, match=told):
+        FULL.where([False, False, False], **values)
+
+
+@pytest.mark.parametrize(
+    "detail", ["{used.value} of {room[0]:.1f}", "{used}{room!r:>10}", "{{free}} {used} {room}"]
+)
+def test_what_is_filled_in_may_be_formatted(detail: str) -> None:
+    Reason("full", detail=detail).where([True], used=1, room=[2], more=3)
+
+
+def test_a_detail_that_is_no_format_is_told_as_it_is() -> None:
+    assert Reason("full", detail="50 % {").where([True]).detail(0) == "50 % {"
+
+
+def test_news_that_there_are_not_help_nobody() -> None:
+    with pytest.raises(ValueError, match="helped_by: nothing is called 'node'; did you mean 'nodes'"):
+        Reason("full", helped_by=frozenset({"node"}))
+
+
+def test_a_source_or_a_kind_of_object_may_help() -> None:
+    topics = frozenset({"source:prices", "PersistentVolumeClaim", "time"})
+
+    assert Reason("full", helped_by=topics).helped_by == topics
+
+
+def test_one_word_of_news_is_one() -> None:
+    assert Reason("full", helped_by="pods").helped_by == frozenset({"pods"})  # type: ignore[arg-type]

@@ -191,6 +191,10 @@ def policy(cls: C, /) -> C:
         raise PolicyError(
             f"{where(cls)} {cls.__name__}: no method has a hook; decorate one, such as @bayplan.filter"
         )
+    for name in class_hooks(cls):
+        method = inspect.getattr_static(cls, name)
+        if inspect.isfunction(method) and next(iter(inspect.signature(method).parameters), "") != "self":
+            raise PolicyError(f"{where(method)} {cls.__name__}.{name}: a method takes `self` first")
     setattr(cls, POLICY, True)
     return cls
 

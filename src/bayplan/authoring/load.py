@@ -4,6 +4,7 @@ The loose hooks of one file are one policy, named after the file; a class marked
 is a policy of its own. ``file.py:name`` takes just one of them.
 """
 
+import ast
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -133,6 +134,8 @@ def definitions(module: ModuleType) -> list[Definition]:
     own = [(n, v) for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
     loose = tuple((n, v) for n, v in own if isinstance(getattr(v, HOOK, None), HookSpec))
     classes = [v for _, v in own if isinstance(v, type) and POLICY in vars(v)]
+    _check_lost(module)
+    _check_marked([v for _, v in own if isinstance(v, type)], classes)
     sources = tuple((n, v) for n, v in own if isinstance(getattr(v, SOURCE, None), SourceSpec))
     found = [Definition(_stem(module), loose, None, columns)] if loose or (sources and not classes) else []
     found += [Definition(cls.__name__, (), cls, columns) for cls in classes]
@@ -144,6 +147,46 @@ def definitions(module: ModuleType) -> list[Definition]:
         )
     # A file's sources are asked once, for its first policy; all policies may read them.
     return [replace(found[0], sources=sources), *found[1:]]
+
+
+def _check_lost(module: ModuleType) -> None:
+    """A hook that another one of the same name takes the place of would be lost without a word."""
+    path = Path(_origin(module))
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        # A module that is not in a file, or not in one of Python.
+        return
+    for body in (tree.body, *(one.body for one in tree.body if isinstance(one, ast.ClassDef))):
+        lines: dict[str, int] = {}
+        for one in body:
+            if not isinstance(one, ast.FunctionDef) or not any(map(_is_hook, one.decorator_list)):
+                continue
+            if one.name in lines:
+                raise PolicyError(
+                    f"{path.name}:{one.lineno} {one.name}: a hook of this name is in line {lines[one.name]},"
+                    " and would be lost; give one of them another name"
+                )
+            lines[one.name] = one.lineno
+
+
+def _is_hook(decorator: ast.expr) -> bool:
+    """Whether it is written like one of ours: ``@bayplan.filter``, ``@bayplan.score(...)``."""
+    named = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return (
+        isinstance(named, ast.Attribute) and isinstance(named.value, ast.Name) and named.value.id == "bayplan"
+    )
+
+
+def _check_marked(classes: list[type], policies: list[type]) -> None:
+    """A class with hooks is a policy, or what a policy is made of."""
+    for cls in classes:
+        if class_hooks(cls) and not any(issubclass(policy, cls) for policy in policies):
+            name = next(iter(class_hooks(cls)))
+            raise PolicyError(
+                f"{where(cls)} {cls.__name__}: it has the hook {name!r} and is no policy;"
+                " decorate the class with @bayplan.policy"
+            )
 
 
 def _member(module: ModuleType, member: str, use: str) -> Definition:

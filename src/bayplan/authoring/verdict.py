@@ -1,17 +1,23 @@
 """What a policy says: a reason for each node it refuses, a number for each node it likes."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayplan.kube.kinds import OBJECT_KINDS
+from bayplan.kube.yaml import suggest
 from bayplan.snapshot.table import NodeTable
 
 # kube-scheduler joins all reasons into one event and cuts it at 1,024 characters.
 REASON_LENGTH = 200
 PASS = 0
+_NEWS = frozenset({"nodes", "pods", "pod", "placed", "time", "*", *OBJECT_KINDS})
+_SOURCE = "source:"
 
 
 @dataclass(frozen=True)
@@ -27,11 +33,12 @@ class Reason:
     preemptible: bool = field(default=False, kw_only=True)
     """Whether removing pods from the node could help."""
     helped_by: frozenset[str] = field(default=frozenset(), kw_only=True)
-    """What could change the verdict: ``pods``, ``nodes``, ``source:NAME``."""
+    """What could change the verdict: ``pods``, ``nodes``, ``time``, ``source:NAME``, or a kind of object."""
     also: tuple[str, ...] = field(default=(), kw_only=True)
     """Further texts that are counted for the same node: too little CPU, and too little memory."""
     of_pod: bool = field(default=False, kw_only=True)
     """It is about the pod, whatever the node: it is told once, and not counted."""
+    _filled_in: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Half a surrogate pair is text to Python and none to JSON.
@@ -41,16 +48,34 @@ class Reason:
         if len(text) > REASON_LENGTH:
             text = text[: REASON_LENGTH - 1] + "…"
         object.__setattr__(self, "text", text)
-        object.__setattr__(self, "helped_by", frozenset(self.helped_by))
+        helped_by = frozenset({self.helped_by} if isinstance(self.helped_by, str) else self.helped_by)
+        for topic in helped_by - _NEWS:
+            if not topic.startswith(_SOURCE):
+                hint = suggest(topic, {*_NEWS, f"{_SOURCE}NAME"})
+                raise ValueError(f"helped_by: nothing is called {topic!r}{hint}")
+        object.__setattr__(self, "helped_by", helped_by)
+        object.__setattr__(self, "_filled_in", _placeholders(self.detail))
 
     def where(self, mask: ArrayLike, **values: Any) -> "Verdict":
         """Refuse the nodes where ``mask`` is true; ``values`` fill in ``detail``, node by node."""
         refused = np.asarray(mask)
         if refused.dtype != np.bool_:
             raise TypeError(f"where() wants true or false a node, not {refused.dtype}")
+        if missing := self._filled_in.difference(values):
+            name = min(missing)
+            raise TypeError(f"where() has no value for {{{name}}} of the detail{suggest(name, values)}")
         codes = refused.astype(np.int16)
         codes.flags.writeable = False
         return Verdict(codes, (self,), (values,), sound=True)
+
+
+def _placeholders(detail: str) -> frozenset[str]:
+    """The names that are filled in; none where it is no format string, which is told as it is."""
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(detail) if name]
+    except ValueError:
+        return frozenset()
+    return frozenset(re.split(r"[.\[]", name, maxsplit=1)[0] for name in names)
 
 
 class Verdict:

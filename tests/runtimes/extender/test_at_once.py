@@ -230,6 +230,14 @@ def test_the_question_that_follows_a_filter_is_answered_without_reading_it(
     assert found.body == verbs.prioritize(following, CLUSTER, Attempt()).body
 
 
+def test_after_a_filter_in_other_words_an_empty_question_is_no_answer(verbs: Verbs) -> None:
+    quick = known(verbs)
+    quick.answer("prioritize", body(NAMES), CLUSTER, NO_READINGS)
+
+    assert quick.answer("filter", body(NAMES) + b"\n", CLUSTER, NO_READINGS) is not None
+    assert quick.answer("prioritize", b"", CLUSTER, NO_READINGS) is None
+
+
 @pytest.mark.parametrize("what", ["nodes", "a pod that may yet be bound"])
 def test_the_question_that_follows_is_judged_when_something_has_changed(verbs: Verbs, what: str) -> None:
     quick = known(verbs)

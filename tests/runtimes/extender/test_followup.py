@@ -36,6 +36,8 @@ def test_a_pod_that_speaks_of_names_changes_nothing() -> None:
         pytest.param(b'{"NodeNames":["a"]}\n', id="with a line break at the end"),
         pytest.param(b'{"Nodes":{"items":[]}}', id="without names"),
         pytest.param(b"]}", id="next to nothing"),
+        pytest.param(b'"NodeNames":["a"]}', id="nothing before it"),
+        pytest.param(b'{"nodenames":["a"],"x\\"NodeNames":["q"]}', id="a key that ends so"),
     ],
 )
 def test_nothing_is_said_of_a_request_in_other_words(body: bytes) -> None:

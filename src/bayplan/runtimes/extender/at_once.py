@@ -174,7 +174,8 @@ class AtOnce:
         told = assemble.quoted(passed)
         # With one node left kube-scheduler asks nobody.
         if self._scores_wanted and len(passed) > 1 and about.known.standing.scores:
-            self._expected = _Expected(followup(about.body, told), about, passed, verdicts)
+            following = followup(about.body, told)
+            self._expected = _Expected(following, about, passed, verdicts) if following else None
         return self._told(about, told, verdicts)
 
     def _keep(self, about: _About, keep: int) -> Answer | None:
