@@ -192,6 +192,11 @@ def test_a_class_has_the_hooks_that_it_inherits_first() -> None:
         pytest.param(
             "Lable", "module 'bayplan' has no attribute 'Lable'; did you mean 'Label'?", id="a class"
         ),
+        pytest.param(
+            "prioritize",
+            "module 'bayplan' has no attribute 'prioritize'; did you mean 'score'?",
+            id="a word of kube-scheduler",
+        ),
         pytest.param("xyz", "module 'bayplan' has no attribute 'xyz'", id="far from any"),
         pytest.param("_filter", "module 'bayplan' has no attribute '_filter'", id="a private name"),
     ],

@@ -171,3 +171,14 @@ def test_a_source_or_a_kind_of_object_may_help() -> None:
 
 def test_one_word_of_news_is_one() -> None:
     assert Reason("full", helped_by="pods").helped_by == frozenset({"pods"})  # type: ignore[arg-type]
+
+
+def test_a_number_that_nobody_knows_is_told_so() -> None:
+    watts = Reason("too few watts", detail="{free:.0f} W free, {need} W needed, {free!s}")
+
+    verdict = watts.where([True, True], free=np.array([100.0, np.nan]), need=400)
+
+    assert [verdict.detail(row) for row in (0, 1)] == [
+        "100 W free, 400 W needed, 100.0",
+        "? W free, 400 W needed, ?",
+    ]

@@ -139,7 +139,7 @@ def test_init_keeps_what_is_there_unless_forced(tmp_path: Path) -> None:
             "bayplan.yaml:6: extender.tls: `keyFile` is missing",
             id="half of TLS",
         ),
-        pytest.param("policies: []\n", "no policies: name a file", id="no policies"),
+        pytest.param("policies: []\n", "no policies: list some under `policies:`", id="no policies"),
     ],
 )
 def test_check_names_file_line_and_suggestion_and_exits_with_1(tmp_path: Path, text: str, said: str) -> None:
@@ -394,9 +394,12 @@ def test_the_demo_shows_whole_words_and_lines_to_copy() -> None:
 def test_the_demo_quotes_what_a_shell_would_expand(capsys: pytest.CaptureFixture[str]) -> None:
     stage = showroom._Stage(Console(width=200), 1)
 
-    stage._try_it(make_cluster([make_node("a"), make_node("memory-1")]), "http://127.0.0.1:8889")
+    cluster = make_cluster([make_node("a"), make_node("memory-1")])
+    stage._try_it(cluster, "http://127.0.0.1:8889", make_pod("train-9", namespace="demo"))
 
-    assert "  curl -s 'http://127.0.0.1:8889/readyz?verbose'\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "  curl -s 'http://127.0.0.1:8889/readyz?verbose'\n" in said
+    assert " why -n demo pod/train-9 --server" in said
 
 
 def test_digits_in_names_are_not_coloured(capsys: pytest.CaptureFixture[str]) -> None:

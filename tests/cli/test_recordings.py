@@ -52,7 +52,7 @@ def test_a_file_that_changed_since_is_not_run_in_place_of_the_one_recorded(desk:
     ended = bayplan("replay", desk.file)
 
     assert ended.exit_code == 1
-    assert f"{policy} has changed since: say with which configuration, --config FILE" in ended.output
+    assert f"{policy} has changed since: say with which policies, as policy files or" in ended.output
 
 
 def test_what_a_recording_holds_is_never_run(desk: Desk, tmp_path: Path) -> None:
@@ -74,6 +74,35 @@ def test_another_configuration_is_told_apart(desk: Desk, tmp_path: Path) -> None
     found = json.loads(ended.stdout)
     assert (found["total"], found["equal"]) == (3, {})
     assert "no room" in found["differences"][0]["replayed"]
+
+
+@pytest.fixture
+def observed(tmp_path: Path) -> Desk:
+    """A server that only observed: it let every node pass, whatever its policies said."""
+    made = Desk(write_config(tmp_path), tmp_path / "r.jsonl", observe=True)
+    made.cache.put_node(make_node("node-0", cpu=1).object)
+    made.ask("filter", sent(make_pod("web", uid="w", cpu=2), ["node-0"]))
+    made.recorder.close()
+    return made
+
+
+def test_with_the_same_policy_file_who_observed_observes_again(observed: Desk) -> None:
+    ended = bayplan("replay", observed.file, observed.file.parent / "policy.py")
+
+    assert ended.exit_code == 0, ended.output
+    assert "ok: 1 of 1 answers are the same" in ended.output
+
+
+def test_the_test_of_one_who_observed_does_not_say_that_it_was_decided_so(
+    observed: Desk, tmp_path: Path
+) -> None:
+    ended = bayplan("export-test", observed.file, "--pod", "default/web", "--out", tmp_path / "cases")
+
+    assert ended.exit_code == 0, ended.output
+    written = (tmp_path / "cases" / "test_default_web.py").read_text()
+    assert written.startswith('"""What the policies said about pod default/web at ')
+    assert "def test_default_web_is_judged_so():" in written
+    assert "assert result.passed == []" in written
 
 
 def test_what_is_no_recording_is_an_error_in_one_line(tmp_path: Path) -> None:

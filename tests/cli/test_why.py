@@ -168,6 +168,11 @@ def test_a_terminal_is_not_given_orders(capfdbinary: Any) -> None:
         pytest.param(changed(PASSED, ranking=[]), "No policy scored the nodes", id="no scores"),
         pytest.param(changed(PASSED, observe=True), "Bayplan only observes", id="observing"),
         pytest.param(
+            changed(PASSED, observe=True, chosen="", passed=0),
+            "Bayplan only observes: kube-scheduler was told that every node passes. By its policies 0 of",
+            id="observing, and would have refused",
+        ),
+        pytest.param(
             changed(PASSED, chosen=""), "2 nodes passed here, and the pod is on none", id="on its way"
         ),
         pytest.param(changed(PASSED, chosen="", never_offered=None), "without a cluster", id="no cluster"),

@@ -12,12 +12,21 @@ import pytest
 from bayplan.engine.entry import Entry, PodRef
 from bayplan.engine.journal import Journal
 from bayplan.kube.node import NodeObject
+from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.testing import make_pod
 from bayplan.web.api import detail, summary
 from tests.web.decided import cluster_of, filtered, scored, written
 
 CLUSTER = cluster_of(12)
+
+
+def test_of_a_pod_whose_requests_cannot_be_read_the_rest_is_kept() -> None:
+    sent = {"spec": {"containers": [{"resources": {"requests": {"cpu": "s"}}}]}, "metadata": {"name": "web"}}
+
+    found = PodRef.of(msgspec.convert(sent, Pod))
+
+    assert (found.name, found.requests) == ("web", {})
 
 
 def test_entries_come_back_newest_first_and_by_number() -> None:

@@ -290,6 +290,17 @@ async def test_a_slow_handshake_does_not_keep_others_out(
         assert await silent.hung_up()
 
 
+async def test_who_speaks_no_tls_is_hung_up_on_at_once(tmp_path: Path, pair: KeyPair) -> None:
+    options = replace(make_options(tmp_path, view=NODES), tls=TlsFiles(pair.cert, pair.key))
+    patient = replace(options.limits, header_seconds=600.0)
+    async with (
+        Server(replace(options, limits=patient)).running() as server,
+        await Caller.connect(server) as plain,
+    ):
+        await plain.send(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        assert await plain.hung_up()
+
+
 def test_names_of_a_certificate() -> None:
     certificate = {
         "subject": ((("organizationName", "o"),), (("commonName", "cn"),)),

@@ -41,7 +41,7 @@ def prices(cluster: Snapshot, **args: Any) -> dict[str, float | None]:
     (outcome,) = result.scored.outcomes
     assert outcome.score is not None
     said = [outcome.score.explain(row).removesuffix(" an hour") for row in range(len(cluster.nodes))]
-    return {n: None if s == "nan" else float(s) for n, s in zip(cluster.nodes.names, said, strict=True)}
+    return {n: None if s == "?" else float(s) for n, s in zip(cluster.nodes.names, said, strict=True)}
 
 
 def refusals(result: Result) -> set[str]:

@@ -27,6 +27,9 @@ HEADER = b'{"line":"header","format":1,"bayplan":"0","started":""}\n'
         pytest.param(b'{"kind":"List"}\n', "no recording", id="another JSON"),
         pytest.param(b"[" * 100_000 + b"\n", "no recording", id="endless nesting"),
         pytest.param(b'{"line":"dropped","count":1}\n', "header", id="no header"),
+        pytest.param(
+            b'{"line":"journal","format":1}\n', "a journal of decisions.*why --journal", id="a journal"
+        ),
         pytest.param(HEADER.replace(b"1", b"2", 1), "format 2", id="a format of tomorrow"),
     ],
 )

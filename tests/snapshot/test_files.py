@@ -35,6 +35,12 @@ def load(folder: Path, content: str | bytes) -> Snapshot:
     return load_snapshot(path)
 
 
+def test_a_path_may_be_a_text(tmp_path: Path) -> None:
+    load(tmp_path, '{"kind":"Node","metadata":{"name":"a"}}')
+
+    assert list(load_snapshot(str(tmp_path / "cluster.file")).nodes.names) == ["a"]
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -132,6 +132,11 @@ def test_the_decisions_behind_a_result_can_be_read() -> None:
     assert list(result.scored.nodes.names) == ["middle", "large"]
 
 
+def test_nodes_alone_are_no_cluster() -> None:
+    with pytest.raises(TypeError, match=r"wants a cluster, as of make_cluster"):
+        run_policy(fits, POD, [make_node("a")])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "thing",
     [

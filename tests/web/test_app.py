@@ -68,6 +68,17 @@ async def test_filters_leave_what_fits(query: str, found: list[int]) -> None:
     assert [line["decision"] for line in msgspec.json.decode(text)] == found
 
 
+async def test_a_pod_of_that_name_in_another_namespace_is_told() -> None:
+    journal = Journal()
+    written(journal, CLUSTER, namespace="bank")
+
+    async with looking(journal) as page:
+        status, text, _ = await page.get("/api/why/shop/web-1")
+
+    assert status == 404
+    assert "no decision about pod shop/web-1 in the journal, and about bank/web-1 there is" in text
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

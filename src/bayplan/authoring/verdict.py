@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from string import Formatter
 from typing import Any
 
@@ -38,7 +39,6 @@ class Reason:
     """Further texts that are counted for the same node: too little CPU, and too little memory."""
     of_pod: bool = field(default=False, kw_only=True)
     """It is about the pod, whatever the node: it is told once, and not counted."""
-    _filled_in: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Half a surrogate pair is text to Python and none to JSON.
@@ -54,7 +54,15 @@ class Reason:
                 hint = suggest(topic, {*_NEWS, f"{_SOURCE}NAME"})
                 raise ValueError(f"helped_by: nothing is called {topic!r}{hint}")
         object.__setattr__(self, "helped_by", helped_by)
-        object.__setattr__(self, "_filled_in", _placeholders(self.detail))
+
+    @cached_property
+    def _filled_in(self) -> frozenset[str]:
+        """The names in ``detail`` that values are wanted for; none where it is no format string."""
+        try:
+            names = [name for _, name, _, _ in Formatter().parse(self.detail) if name]
+        except ValueError:
+            return frozenset()
+        return frozenset(re.split(r"[.\[]", name, maxsplit=1)[0] for name in names)
 
     def where(self, mask: ArrayLike, **values: Any) -> "Verdict":
         """Refuse the nodes where ``mask`` is true; ``values`` fill in ``detail``, node by node."""
@@ -67,15 +75,6 @@ class Reason:
         codes = refused.astype(np.int16)
         codes.flags.writeable = False
         return Verdict(codes, (self,), (values,), sound=True)
-
-
-def _placeholders(detail: str) -> frozenset[str]:
-    """The names that are filled in; none where it is no format string, which is told as it is."""
-    try:
-        names = [name for _, name, _, _ in Formatter().parse(detail) if name]
-    except ValueError:
-        return frozenset()
-    return frozenset(re.split(r"[.\[]", name, maxsplit=1)[0] for name in names)
 
 
 class Verdict:
@@ -184,4 +183,19 @@ def fill(detail: str, values: Mapping[str, Any], row: int) -> str:
 
 def _of_row(value: Any, row: int) -> Any:
     column = hasattr(value, "__getitem__") and not isinstance(value, str | Mapping)
-    return value[row] if column and np.ndim(getattr(value, "codes", value)) else value
+    found = value[row] if column and np.ndim(getattr(value, "codes", value)) else value
+    # A label that is not there is NaN as a number, and people are told of nodes.
+    return _UNKNOWN if isinstance(found, float | np.floating) and np.isnan(found) else found
+
+
+class _Unknown:
+    """A number that nobody knows, whatever format it is wanted in."""
+
+    def __format__(self, spec: str) -> str:
+        return "?"
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+_UNKNOWN = _Unknown()

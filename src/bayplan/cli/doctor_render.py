@@ -32,7 +32,11 @@ def show_fixed(fixed: "Fixed", report: "Report") -> None:
     write(fixed.text.encode())
     aside = Console(stderr=True, soft_wrap=True)
     for finding in fixed.done:
-        line = f"[green]fixed[/green] {escape(str(finding.where))}: {finding.id}: {escape(finding.what)}"
+        # Questions are for those who have to do it themselves.
+        what = finding.what.partition("; did you mean")[0]
+        line = (
+            f"[green]fixed in the output[/green] {escape(str(finding.where))}: {finding.id}: {escape(what)}"
+        )
         aside.print(line, highlight=False)
     for remark in fixed.remarks:
         aside.print(f"[yellow]mind[/yellow] {escape(remark)}", highlight=False)

@@ -17,7 +17,8 @@ def command(file: Path, policies: tuple[str, ...], output: str, **flags: Any) ->
 
     FILE was written by `bayplan serve --record FILE`, or by `bayplan schedule`. The policies are those of
     --config or of the policy files given; else those that the recording was made with, if their files have
-    not changed. What is stored in the recording is never run.
+    not changed. Without --config the rest, such as --observe, is as it was recorded. What is stored in the
+    recording is never run.
 
     Exits 0 when every answer is the same, else 1.
     """
@@ -34,7 +35,10 @@ def command(file: Path, policies: tuple[str, ...], output: str, **flags: Any) ->
         if given is None:
             loaded = reload_described(told)
             return Again(loaded) if told.profiles else verbs_as_recorded(told, loaded.policies)
-        return Again(with_profiles(given, told)) if told.profiles else verbs_of(given)
+        if told.profiles:
+            return Again(with_profiles(given, told))
+        # Policy files say nothing of how a server answers; a configuration does.
+        return verbs_of(given) if flags["config"] else verbs_as_recorded(told, given.policies)
 
     with explained():
         given = load_all(policies, Flags(**flags)) if policies or flags["config"] else None

@@ -1,6 +1,8 @@
 """What ``bayplan demo`` shows: a progress bar, where pods went, why others wait, what to try next."""
 
+import shutil
 import socket
+import sys
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,11 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from bayplan.demo.caller import Placement
+    from bayplan.kube.pod import Pod
     from bayplan.snapshot.cluster import Snapshot
 
 _NO_ROOM = "Insufficient "
+_USUAL_PAGE = "http://127.0.0.1:8890"
 _TRY = """{{"Pod":{{"metadata":{{"name":"mine","labels":{{"tier":"db"}}}},\
 "spec":{{"containers":[{{"resources":{{"requests":{{"cpu":"1"}}}}}}]}}}},\
 "NodeNames":["{a}","{b}"]}}"""
@@ -42,6 +46,11 @@ def _free_or_any(port: int) -> tuple[str, int]:
         except OSError:
             return "127.0.0.1", 0
     return "127.0.0.1", port
+
+
+def _command() -> str:
+    """How we were called: ``bayplan``, or where it is when it is not on the path."""
+    return "bayplan" if shutil.which("bayplan") else sys.argv[0]
 
 
 class _Stage:
@@ -104,7 +113,7 @@ class _Stage:
             highlight=False,
         )
         if serving:
-            self._try_it(cluster, ops_url)
+            self._try_it(cluster, ops_url, (waiting or self._placements)[0].pod)
 
     def _by_workload(self) -> Table:
         table = Table(
@@ -142,7 +151,7 @@ class _Stage:
             table.add_row(f"{count:,}", reason + whose)
         return table
 
-    def _try_it(self, cluster: "Snapshot", ops_url: str) -> None:
+    def _try_it(self, cluster: "Snapshot", ops_url: str, pod: "Pod") -> None:
         names = cluster.nodes.names
         body = _TRY.format(a=names[0], b=next(name for name in names if name.startswith("memory")))
         out = self._out
@@ -151,6 +160,10 @@ class _Stage:
             highlight=False,
             soft_wrap=True,
         )
+        page = self._page_url.rstrip("/")
+        server = "" if page == _USUAL_PAGE else f" --server {page}"
+        why = f"{_command()} why -n {pod.namespace} pod/{pod.name}{server}"
+        out.print(f"  {why}", highlight=False, soft_wrap=True, markup=False)
         out.print(f"  curl -s {self._url}/filter -d '{body}'", highlight=False, soft_wrap=True, markup=False)
         out.print(f"  curl -s '{ops_url}/readyz?verbose'", highlight=False, soft_wrap=True, markup=False)
         out.print(f"  curl -s {ops_url}/metrics", highlight=False, soft_wrap=True, markup=False)

@@ -21,7 +21,7 @@ def headline(why: "Why") -> str:
         return f"on {why.chosen}"
     if why.kept_out:
         return "kept out"
-    if why.never_offered is None or (why.passed and not why.pods_seen):
+    if why.observe or why.never_offered is None or (why.passed and not why.pods_seen):
         return "asked about"
     return "not seen on a node" if why.passed else "waits"
 
@@ -32,7 +32,15 @@ def outcome(why: "Why") -> str:
         return _would_be(why)
     if why.kept_out and not why.chosen:
         return f"It is kept out of the queue: {why.kept_out}. It is asked about again when that may change."
+    if why.observe and not why.chosen:
+        return _observed(why)
     return _chosen(why) if why.chosen else _nowhere(why)
+
+
+def _observed(why: "Why") -> str:
+    """Whatever was found, errors too: nobody was held up by it."""
+    found = "there was no answer" if why.error else f"{why.passed} of {why.offered} would have passed"
+    return f"Bayplan only observes: kube-scheduler was told that every node passes. By its policies {found}."
 
 
 def _nowhere(why: "Why") -> str:

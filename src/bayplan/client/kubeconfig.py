@@ -105,7 +105,8 @@ def _read(path: Path) -> _Kubeconfig:
         documents = list(read_documents(path.read_bytes(), source=str(path)))
         config = msgspec.convert(documents[0].data if documents else {}, _Kubeconfig)
     except OSError as error:
-        raise ConnectError(f"kubeconfig {path}: {error.strerror or error}") from error
+        what = f"kubeconfig {path}: {error.strerror or error}"
+        raise ConnectError(f"{what}; name another with --kubeconfig FILE") from error
     except (YamlError, msgspec.ValidationError) as error:
         raise ConnectError(f"kubeconfig {path}: {error}") from error
     folder = path.resolve().parent

@@ -25,6 +25,9 @@ class Report:
     """What is right, and could be better."""
 
 
+_NAME_SOME = "name a file, such as policy.py, or `policies:` in a --config file"
+
+
 def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]:
     """The policies and what their dry run found; `ConfigError` for what can never work."""
     loaded = load_all(files, flags)
@@ -34,9 +37,8 @@ def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]
 def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
     """What a dry run of the policies found; `ConfigError` for what can never work."""
     if not loaded.policies:
-        raise ConfigError(
-            f"{where}no policies: name a file, such as policy.py, or `policies:` in a --config file"
-        )
+        how = "list some under `policies:`, as `- use: policy.py`, or name a file" if where else _NAME_SOME
+        raise ConfigError(f"{where}no policies: {how}")
     if loaded.config.cluster.source != "snapshot":
         _refuse_blind(loaded.policies, where)
     pods_known = loaded.config.cluster.source != "request"
@@ -57,8 +59,8 @@ def hints(policies: Sequence[Policy], *, cluster: Snapshot | None = None) -> lis
 
 _UNMADE = (
     "{hooks}: as far as a dry run shows, what is said about a node depends on that node alone. If so, promise"
-    ' it with reads="node", and leave out `pod`: pods are then answered without asking again, about twice as'
-    " fast"
+    ' it with reads="node", and do not take `pod`: pods are then answered without asking again, about twice'
+    " as fast"
 )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bayplan.authoring.verdict import Reason, fill
 from bayplan.engine.decision import NOBODY
 from bayplan.kube.pod import Pod
+from bayplan.kube.quantity import QuantityError
 from bayplan.snapshot.strings import Strings
 
 _BASE_BYTES = 2048
@@ -37,9 +38,12 @@ class PodRef(Struct, frozen=True):
         labels = dict(pod.labels)
         if len(labels) > _KEPT_LABELS:
             labels = dict(itertools.islice(labels.items(), _KEPT_LABELS))
-        return cls(
-            pod.namespace, pod.name, pod.uid, labels, dict(pod.requests), pod.priority, pod.scheduler_name
-        )
+        try:
+            requests = dict(pod.requests)
+        except QuantityError:
+            # Whoever looked at them has told so; the others decided without, and that is to be seen.
+            requests = {}
+        return cls(pod.namespace, pod.name, pod.uid, labels, requests, pod.priority, pod.scheduler_name)
 
     def named(self, name: str, uid: str) -> "PodRef":
         """Another pod that differs from this one in nothing else."""

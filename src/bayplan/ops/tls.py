@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 _refusals = Sparingly()
 # Enough for a request that is on its way already; a caller who goes on after that is cut off.
 _READS_AFTER_ALERT = 8
+_PLAIN_HTTP = "HTTP_REQUEST"
 
 
 class TlsError(Exception):
@@ -108,6 +109,9 @@ class _Handshake(ssl.SSLObject):
                 raise
             except ssl.SSLError as error:
                 self._failure = error
+                if error.reason == _PLAIN_HTTP:
+                    # It reads no alert, and would wait until its own patience ends.
+                    self._reads = _READS_AFTER_ALERT
                 _refusals.warn(log, _plain(error), f"the TLS handshake with a caller failed: {error}")
         self._reads += 1
         raise self._failure if self._reads > _READS_AFTER_ALERT else ssl.SSLWantReadError

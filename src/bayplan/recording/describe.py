@@ -38,7 +38,9 @@ def reload_described(told: Configuration) -> Loaded:
         found = _digest(Path(file.path))
         if found != file.sha256:
             state = "has changed since" if found else "is not here"
-            raise RecordingError(f"{file.path} {state}: say with which configuration, --config FILE")
+            raise RecordingError(
+                f"{file.path} {state}: say with which policies, as policy files or with --config FILE"
+            )
     if not told.config and not told.uses and not told.profiles:
         raise RecordingError("the recording does not say where its policies are from: give --config FILE")
     loaded = load_all(told.uses, Flags(config=Path(told.config) if told.config else None))

@@ -28,6 +28,10 @@ class _Who(msgspec.Struct):
     name: str
 
 
+class _Other(Exception):
+    """Another file of ours; the text says which."""
+
+
 class _Glance(msgspec.Struct):
     """So much of a line as says whether it matters."""
 
@@ -127,6 +131,8 @@ class _Scan:
             try:
                 self._line(text)
                 begun = True
+            except _Other as other:
+                raise RecordingError(f"{self._path}: {other}") from None
             except _UNREADABLE as error:
                 if not begun and number >= _TRIED_LINES:
                     raise RecordingError(f"{self._path}: no journal of Bayplan: {error}") from None
@@ -134,6 +140,8 @@ class _Scan:
 
     def _line(self, text: bytes) -> None:
         glance = _GLANCE.decode(text)
+        if glance.line == "header":
+            raise _Other("a recording, and no journal of decisions: `bayplan replay FILE` reads it")
         if glance.line == "journal":
             self._header(_HEADER.decode(text))
         elif glance.line == "nodes":

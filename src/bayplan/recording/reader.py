@@ -31,7 +31,9 @@ def read_lines(path: Path) -> Iterator[AnyLine | Damage]:
             line = _LINE.decode(text)
         except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as error:
             if number == 1:
-                raise RecordingError(f"{path}: no recording of Bayplan: {error}") from None
+                raise RecordingError(
+                    f"{path}: {_other_file(text) or f'no recording of Bayplan: {error}'}"
+                ) from None
             yield Damage(f"line {number}: {error}")
             continue
         if number == 1:
@@ -39,6 +41,13 @@ def read_lines(path: Path) -> Iterator[AnyLine | Damage]:
         yield line
     if not number:
         raise RecordingError(f"{path}: the file is empty; `bayplan serve --record FILE` writes one")
+
+
+def _other_file(text: bytes) -> str:
+    """What else of ours begins with this line; ``""`` for nothing that we know."""
+    if b'"line":"journal"' not in text:
+        return ""
+    return "a journal of decisions, and no recording: `bayplan why --journal FILE` reads it"
 
 
 def _check(path: Path, line: AnyLine) -> None:

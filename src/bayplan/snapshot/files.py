@@ -37,8 +37,9 @@ _Found = tuple[str, str, bytes | msgspec.Raw]
 _HOW = "make one with: kubectl get nodes,pods -A -o json > cluster.json"
 
 
-def load_snapshot(path: Path) -> Snapshot:
+def load_snapshot(path: Path | str) -> Snapshot:
     """Read a snapshot file, JSON or YAML; objects that scheduling does not look at are passed over."""
+    path = Path(path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -57,6 +57,9 @@ def run_policy(
     that fails raises `PolicyError`: a test must not pass because a rule was silent. With ``allow_errors``
     it is told in the result instead, and where its ``failurePolicy`` is Fail no node passes.
     """
+    if not isinstance(cluster, Snapshot):
+        kinds = "as of make_cluster([...]) or load_snapshot(...)"
+        raise TypeError(f"run_policy() wants a cluster, {kinds}, not {type(cluster).__name__}")
     policies = ready(policy, args)
     question = Question(pod, cluster.nodes, cluster, now or datetime.now(UTC))
     filtered = filter_nodes(policies, question)

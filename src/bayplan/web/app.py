@@ -32,6 +32,7 @@ from bayplan.web.state import state_page
 _DECISION = re.compile(r"/decisions/(\d{1,18})")
 _WHY = re.compile(r"/api/why/([^/]+)/([^/]+)")
 _LIMIT = 1000
+_NAMESAKES = 3
 _STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HEADERS = {
     "Content-Security-Policy": (
@@ -185,11 +186,18 @@ class PageApp:
         def make() -> web.Response:
             found = self._sight.why(key, cluster, weight=weight)
             if found is None:
-                text = f"no decision about pod {key} in the journal: nobody asked, or it was long ago"
-                return _said(404, text)
+                return _said(404, f"no decision about pod {key} in the journal{self._namesakes(key)}")
             return _json(found)
 
         return make
+
+    def _namesakes(self, key: str) -> str:
+        """Why that may be: there are pods of that name elsewhere, or nobody asked."""
+        name = key.rpartition("/")[2]
+        others = {entry.pod.key for entry in self._sight.journal.entries() if entry.pod.name == name}
+        if not others:
+            return ": nobody asked, or it was long ago"
+        return f", and about {' and '.join(sorted(others)[:_NAMESAKES])} there is"
 
     def _nothing(self, text: str) -> web.Response:
         page = frame("Not found", heading("Not found"), notice(text), here="", version=self._sight.version)

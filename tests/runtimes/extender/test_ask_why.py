@@ -15,6 +15,7 @@ from bayplan.runtimes.extender.ask_why import ask_why, read_token
 from tests.controlplane.ports import free_port
 
 OLD, NEW = "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z"
+NAMESAKE = b'{"Error":"no decision about pod shop/p in the journal, and about demo/p there is"}'
 NO_DECISION = b'{"Error":"no decision about pod shop/p in the journal: nobody asked, or it was long ago"}'
 
 
@@ -100,6 +101,20 @@ def test_the_newest_answer_wins_and_the_others_are_named(page: Serve) -> None:
     assert others[ignorant.url] == "knows nothing about the pod"
     assert others[silent].startswith("no answer: ")
     assert new.asked == [("/api/why/shop/p?weight=7", None)]
+
+
+def test_pods_of_that_name_in_other_namespaces_are_told(page: Serve) -> None:
+    with pytest.raises(AskError) as caught:
+        ask_why([page(NAMESAKE, 404).url], "shop/p", weight=1)
+
+    text = str(caught.value)
+    assert "knows nothing about the pod, and about demo/p there is" in text
+    assert text.endswith("The namespace is said with -n.")
+
+
+def test_an_address_without_http_is_told_so() -> None:
+    with pytest.raises(AskError, match=r"'127\.0\.0\.1:1' is no address.*begins with http://"):
+        ask_why(["127.0.0.1:1"], "shop/p", weight=1)
 
 
 def test_a_server_named_twice_is_asked_once(page: Serve) -> None:

@@ -70,6 +70,16 @@ async def test_a_body_over_the_limit_is_drained_and_told_what_to_do(tmp_path: Pa
     assert counted == 1
 
 
+async def test_a_request_right_behind_one_over_the_limit_has_its_answer(tmp_path: Path) -> None:
+    behind = request("filter", json.dumps(names_request(NODES)).encode())
+    async with limited(tmp_path, maxBodyBytes=LIMIT) as server, await Caller.connect(server) as caller:
+        await caller.send(request("filter", b"x" * (LIMIT + 1)) + behind)
+        refused, answered = await caller.reply(), await caller.reply()
+
+    assert "extender.limits.maxBodyBytes" in refused.json["Error"]
+    assert answered.json["NodeNames"] == NODES
+
+
 async def test_a_body_exactly_at_the_limit_is_read(tmp_path: Path) -> None:
     body = json.dumps(names_request(NODES)).encode()
     async with limited(tmp_path, maxBodyBytes=len(body)) as server:

@@ -420,7 +420,8 @@ class ExtenderApp:
         return Answer(empty.get(verb or "", encode(answer.filter_error(text))), result, text)
 
     def _unknown(self, path: str) -> str:
-        hint = suggest(path.rpartition("/")[2], VERBS)
+        asked = path.rpartition("/")[2]
+        hint = suggest(asked, VERBS) if asked else f", such as {self._prefix}filter"
         return f"no verb at {path!r}; verbs are under {self._prefix}{hint}"
 
     def _not_a_post(self, request: Request, verb: str | None) -> Response:

@@ -56,7 +56,9 @@ def ask_why(servers: Sequence[str], key: str, *, weight: float, token: str = "")
     """Ask the servers at these addresses (their pages) about the pod ``namespace/name``."""
     for server in servers:
         if urlsplit(server).scheme not in ("http", "https") or not urlsplit(server).netloc:
-            raise AskError(f"{server!r} is no address, such as http://127.0.0.1:8890")
+            raise AskError(
+                f"{server!r} is no address, such as http://127.0.0.1:8890: it begins with http:// or https://"
+            )
     names = list(dict.fromkeys(server.rstrip("/") for server in servers))
 
     def ask(server: str) -> Said:
@@ -76,7 +78,9 @@ def newest(key: str, said: dict[str, Said], *, hint: str, who: str = "server") -
     found = {server: why for server, why in said.items() if isinstance(why, Why)}
     problems = [Other(server, text) for server, text in said.items() if isinstance(text, str)]
     if not found:
-        if any(each.problem == NOTHING for each in problems):
+        if any(each.problem.startswith(f"{NOTHING}, and") for each in problems):
+            hint = "\nThe namespace is said with -n."
+        elif any(each.problem == NOTHING for each in problems):
             hint = (
                 "\nThere may be no policy for it, kube-scheduler may not have asked yet, or it was long ago;"
                 " is the namespace right (-n)?"
@@ -99,10 +103,20 @@ def understood(body: bytes) -> Said:
 def refused(status: int, text: str) -> str:
     """What it means that a page said no."""
     if status == 404 and "no decision" in text:
-        return NOTHING
+        # Pods of that name that it knows in other namespaces.
+        _, known, others = _error(text).partition(", and about ")
+        return f"{NOTHING}{known}{others}" if known else NOTHING
     if status == 401:
         return "it wants a token: give --token-file, the file that its page.tokenFile names"
     return f"status {status}: {text[:200]}"
+
+
+def _error(text: str) -> str:
+    """What an answer of a page has as its error; all of it where it is no such answer."""
+    try:
+        return str(msgspec.json.decode(text, type=dict[str, str]).get("Error", text))
+    except msgspec.MsgspecError:
+        return text
 
 
 def read_token(path: Path | None) -> str:

@@ -85,8 +85,11 @@ class Connection(asyncio.BufferedProtocol):
         self._watch_idle()
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        """Where the next bytes go."""
-        return self._server.scratch if self._room is None else self._room
+        """Where the next bytes go; those that are thrown away end where their body does."""
+        if self._room is not None:
+            return self._room
+        request, scratch = self._arriving, self._server.scratch
+        return scratch if request is None or request.length is None else scratch[: request.left]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes came."""

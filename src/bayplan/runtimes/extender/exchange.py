@@ -94,6 +94,11 @@ class Request:
         return self._line.certificate()
 
     @property
+    def left(self) -> int:
+        """How many bytes of a body of known length are still to come."""
+        return (self.length or 0) - self._came
+
+    @property
     def whole(self) -> bytes | None:
         """The body, where all of it came and it is within the limit."""
         if not self.complete or self._broken or self._came > self._limit:

@@ -26,7 +26,7 @@ from bayplan.snapshot.bynode import PLAIN
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Readings, key_of
 
-_TEMPLATE = '''"""What was decided about pod {title} at {moment}; written by `bayplan export-test`."""
+_TEMPLATE = '''"""{said} about pod {title} at {moment}; written by `bayplan export-test`."""
 
 from datetime import datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ POLICIES = {policies}
 NOW = datetime.fromisoformat({at})
 
 
-def test_{name}_is_judged_as_it_was():
+def test_{name}_is_judged_{so}():
     saved = load_snapshot(HERE / "{data}")
     pod = next(pod for pod in saved.pods if pod.uid == {uid})
     cluster = make_cluster(saved.nodes, saved.pods{sources})
@@ -168,8 +168,12 @@ def _write(
         passed=_written(judged.passed),
         refused=_written(judged.refused),
     )
+    # Of a server that only observes the answers are known, and not what its policies thought.
+    observed = case.configuration.observe
     test.write_text(
         _TEMPLATE.format(
+            said="What the policies said" if observed else "What was decided",
+            so="so" if observed else "as_it_was",
             title=re.sub(r"[^\w./-]", "?", case.pod),
             moment=case.said.now.isoformat(),
             at=_written(case.said.now.isoformat()),
