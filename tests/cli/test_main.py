@@ -224,6 +224,17 @@ def test_check_shows_every_hook_in_both_forms(tmp_path: Path) -> None:
     assert table.output.count("hint policy.py:3 f: ") == 1
 
 
+def test_of_a_built_in_no_file_is_named_that_nobody_has(tmp_path: Path) -> None:
+    items = [{"kind": "Node", "metadata": {"name": "a"}}, {"kind": "Pod", "metadata": {"name": "p"}}]
+    file = written(tmp_path / "cluster.json", json.dumps({"kind": "List", "items": items}))
+
+    result = run("check", "MostAvailableCPU", "--snapshot", file)
+
+    assert result.exit_code == 0
+    assert "built-in" in result.output
+    assert ".py:" not in result.output
+
+
 def test_columns_are_json_for_programs(tmp_path: Path) -> None:
     use = policy(
         tmp_path, "RACK = bayplan.Label('example.com/rack')\n\n@bayplan.filter\ndef f(pod, node): ...\n"

@@ -110,7 +110,9 @@ def test_they_are_run_beside_each_other() -> None:
             id="args of an expression",
         ),
         pytest.param(
-            "- name: x\n  filter: true\n", "policies[0].filter: want text or nothing, got true", id="no text"
+            "- name: x\n  filter: true\n",
+            "policies[0].filter: want text or nothing, got true or false; put it in quotes",
+            id="no text",
         ),
         pytest.param("- name: x\n  fitler: 'true'\n", "did you mean 'filter'?", id="a key that is mistyped"),
         pytest.param(RULES + RULES, "two policies are called 'same-rack'", id="a name that is given twice"),

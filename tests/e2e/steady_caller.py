@@ -96,8 +96,11 @@ class SteadyCaller:
         scores = self._call(line, "prioritize", {**asked, "NodeNames": filtered["NodeNames"]})
         if scores is None:
             return
-        best = max(scores, key=lambda each: int(each["Score"]))["Host"]
         meta = pod["metadata"]
+        highest = max(int(each["Score"]) for each in scores)
+        equals = [each["Host"] for each in scores if int(each["Score"]) == highest]
+        # By turns, as kube-scheduler draws lots: on a fast machine one node alone would be full in the end.
+        best = equals[int(meta["name"].rpartition("-")[2]) % len(equals)]
         binding = {"PodName": meta["name"], "PodNamespace": "default", "PodUID": meta["uid"], "Node": best}
         if self._call(line, "bind", binding) is not None:
             self.bound[meta["name"]] = best

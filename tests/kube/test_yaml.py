@@ -87,7 +87,13 @@ def test_a_path_that_is_not_there_has_the_line_of_its_nearest_parent() -> None:
         pytest.param(
             "a: [1", "file.yaml:2:1: not valid YAML: did not find", id="a bracket that is not closed"
         ),
-        pytest.param("a: 1\n\tb: 2", "file.yaml:2:1: not valid YAML", id="a tab"),
+        pytest.param("a: 1\n\tb: 2", "file.yaml:2:1: not valid YAML: found a tab", id="a tab"),
+        pytest.param(
+            "a:\n\t- b", "file.yaml:2:1: not valid YAML: a tab, where YAML wants spaces", id="a tab first"
+        ),
+        pytest.param(
+            "a: @x", "file.yaml:1:4: not valid YAML: found character that cannot start", id="an at sign"
+        ),
         pytest.param(
             "a: 1\nb: 2\na: 3",
             r"file.yaml:3: key 'a' is given twice \(first on line 1\); keep one of them",

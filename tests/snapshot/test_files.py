@@ -123,8 +123,8 @@ def test_nodes_alone_are_a_cluster_without_pods_on_it(tmp_path: Path, content: s
         pytest.param(
             f"{YAML_NODE}---\nkind: Node\nstatus: 1\n", "cluster.file:5: Expected `object", id="a document"
         ),
-        pytest.param("- 1", "cluster.file:1: Expected `object`, got `array`", id="a list without a kind"),
-        pytest.param("just text", "cluster.file:1: Expected `object`, got `str`", id="no snapshot at all"),
+        pytest.param("- 1", "cluster.file:1: no object of Kubernetes", id="a list without a kind"),
+        pytest.param("just text", "cluster.file:1: no object of Kubernetes", id="no snapshot at all"),
         pytest.param("[" * 100_000, "cluster.file: nested too deeply", id="YAML nested too deeply"),
         pytest.param('{"kind":' + "[" * 100_000, "cluster.file: ", id="JSON nested too deeply"),
         pytest.param(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # What type, unit, values and a meaning of a few words take; with less, a table is hard to read.
 _BESIDE_A_COLUMN = 75
+_BUILT_IN = "bayplan.policies."
 
 
 class _Console(Console):
@@ -50,7 +51,8 @@ def show_check(report: "Report", *, output: str) -> None:
         for hook in policy.hooks:
             spec = hook.spec
             called = _called(spec)
-            table.add_row(policy.name, hook.name, spec.kind, called, spec.where)
+            where = "built-in" if hook.function.__module__.startswith(_BUILT_IN) else spec.where
+            table.add_row(policy.name, hook.name, spec.kind, called, where)
     out = console()
     out.print(table, highlight=False)
     for problem in report.problems:

@@ -28,6 +28,7 @@ _WORDS = {
 }
 _NAME = "|".join(_WORDS)
 _TYPES = re.compile(rf"`((?:{_NAME})(?: \| (?:{_NAME}))*)`")
+_NOT_TEXT = re.compile(r"^Expected `str(?: \| null)?`, got `(?:bool|int|float)`$")
 _ZERO = re.compile(r"(?<=[<>=] )(-?\d+)\.0$")
 _ADDRESS = "; write HOST:PORT, such as 127.0.0.1:8888"
 _WRITE: dict[tuple[str | int, ...], str] = {
@@ -92,7 +93,9 @@ def explain(
     if missing := _MISSING.match(text):
         hint = _line_to_add(missing[1], _walk(kind, (*steps, missing[1])))
         return ConfigError(f"{place(document, path)}: `{missing[1]}` is missing{hint}")
-    return ConfigError(f"{place(document, path)}: {in_words(message)}{_WRITE.get(path, '')}")
+    # To YAML `no` and `on` are no words.
+    quotes = "; put it in quotes" if _NOT_TEXT.match(message) else ""
+    return ConfigError(f"{place(document, path)}: {in_words(message)}{_WRITE.get(path, quotes)}")
 
 
 def in_words(message: str) -> str:

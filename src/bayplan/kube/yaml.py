@@ -82,7 +82,7 @@ def read_documents(text: str | bytes, *, source: str) -> Iterator[Document]:
                 if data is not None:
                     yield Document(source, data, lines)
     except yaml.YAMLError as error:
-        raise YamlError(_explain(error, source)) from error
+        raise YamlError(_explain(error, source, text)) from error
     except RecursionError as error:
         raise YamlError(f"{source}: nested too deeply") from error
 
@@ -98,10 +98,21 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return ""
 
 
-def _explain(error: yaml.YAMLError, source: str) -> str:
+def _begins_with_a_tab(text: str | bytes, line: int) -> bool:
+    raw = text.encode(errors="replace") if isinstance(text, str) else text
+    return raw.split(b"\n")[line].lstrip(b" ")[:1] == b"\t"
+
+
+def _explain(error: yaml.YAMLError, source: str, text: str | bytes) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
     where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+    if (
+        mark
+        and problem == "found character that cannot start any token"
+        and _begins_with_a_tab(text, mark.line)
+    ):
+        problem = "a tab, where YAML wants spaces"
     return f"{where}: not valid YAML: {problem}"
 
 

@@ -66,6 +66,8 @@ def _objects(content: bytes, path: Path) -> list[_Found]:
     found = []
     try:
         for document in read_documents(content, source=str(path)):
+            if not isinstance(document.data, dict):
+                raise SnapshotError(f"{path}:{document.line(())}: no object of Kubernetes; {_HOW}")
             encoded = msgspec.json.encode(document.data)
             found += _flatten(encoded, f"{path}:{document.line(())}")
     except YamlError as error:
