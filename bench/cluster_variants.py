@@ -86,7 +86,7 @@ def asked(variant: Variant, plane: ControlPlane, *, folder: Path, nodes: Path) -
             yield running
     elif variant.key == GO_TEN:
         follows = f"-kubeconfig={plane.kubeconfig}"
-        ten: list[str | Path] = [find_go("go-ten"), "-listen=127.0.0.1:{port}", follows]
+        ten: list[str | Path] = [find_go("ten"), "-listen=127.0.0.1:{port}", follows]
         with _peer("Go extender with ten rules", ten, folder) as running:
             yield running
     elif variant.key in _BARE:

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PEERS = Path(__file__).parent / "peers"
-GO_PEERS = ("go-extender", "go-ten")
+GO_PEERS = ("one", "ten")
+"""By the number of their rules."""
+_GO = PEERS / "go-extender"
 
 
 class PeerMissing(RuntimeError):
@@ -22,20 +24,20 @@ class PeerMissing(RuntimeError):
 
 def find_go(peer: str = GO_PEERS[0]) -> Path:
     """An extender in Go, built once for each state of its sources; `PeerMissing` where that cannot be."""
-    module, directory = PEERS / peer, cache_directory()
-    binary = directory / f"{peer}-{digest_of(sorted(module.iterdir()))}"
+    directory = cache_directory()
+    binary = directory / f"go-extender-{peer}-{digest_of(sorted(filter(Path.is_file, _GO.rglob('*'))))}"
     if binary.exists():
         return binary
     go = shutil.which("go")
     if go is None:
         raise PeerMissing("no extender in Go to compare with, and no Go to build it: install Go 1.26")
-    print(f"building the extender in Go, {peer} (once)", file=sys.stderr, flush=True)
+    print(f"building the extender in Go, rules: {peer} (once)", file=sys.stderr, flush=True)
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=directory) as folder:
         # Moved when it is whole: another run must never find half of it.
         made = Path(folder) / peer
-        argv: list[str | Path] = [go, "build", "-trimpath", "-o", made, "."]
-        done = subprocess.run(argv, cwd=module, capture_output=True, text=True, check=False)  # noqa: S603
+        argv: list[str | Path] = [go, "build", "-trimpath", "-o", made, f"./{peer}"]
+        done = subprocess.run(argv, cwd=_GO, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
             raise PeerMissing(f"the extender in Go cannot be built: {' '.join(done.stderr.split())[-300:]}")
         made.replace(binary)

@@ -8,7 +8,7 @@ import pytest
 from bench.peers_built import PeerMissing, find_go
 
 
-def require_go(peer: str = "go-extender") -> Path:
+def require_go(peer: str = "one") -> Path:
     """The program, after building it where it is not there yet."""
     try:
         return find_go(peer)

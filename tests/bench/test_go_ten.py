@@ -63,7 +63,7 @@ def _pods() -> list[dict[str, Any]]:
 
 @pytest.mark.e2e
 def test_both_answer_alike(cluster: ControlPlane, tmp_path: Path) -> None:
-    require_go("go-ten")
+    require_go("ten")
     nodes = _nodes()
     for node in nodes:
         cluster.api.create("nodes", node)

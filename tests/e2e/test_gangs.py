@@ -14,6 +14,7 @@ import yaml
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.e2e.asking import why
+from tests.e2e.fault_proxy import Fault, FaultProxy
 from tests.e2e.second_scheduler import NAME, SecondScheduler
 from tests.parity.volumes import DRIVER, SELECTED_NODE, claim, storage_class
 
@@ -173,14 +174,21 @@ def test_killed_while_a_gang_is_bound_the_rest_follows_into_the_same_rack(
     config.write_text(yaml.safe_dump(document))
     flags = [f"--config={config}", "--no-leader-elect"]
     create_gang(cluster, "train", size=60, members=59, within=RACK)
-    killed = SecondScheduler(cluster.api, tmp_path, kubeconfig=cluster.kubeconfig, flags=flags)
-    with killed:
-        create_gang(cluster, "train", size=60, members=1, within=RACK, first=59)
-        wait_until(lambda: bound(cluster), PATIENCE_SECONDS, what="some are bound", poll_seconds=0.005)
-        os.kill(killed.child.pid, signal.SIGKILL)
-        assert killed.child.wait_ended() == -signal.SIGKILL
+    with FaultProxy(cluster, tmp_path) as proxy:
+
+        def twenty_binds(method: str, path: str) -> Fault:
+            more = path.endswith("/binding") and proxy.count("POST", "/binding") >= 20
+            return "request swallowed" if more else ""
+
+        proxy.decide = twenty_binds
+        killed = SecondScheduler(cluster.api, tmp_path, kubeconfig=proxy.kubeconfig, flags=flags)
+        with killed:
+            create_gang(cluster, "train", size=60, members=1, within=RACK, first=59)
+            wait_until(lambda: proxy.faults, PATIENCE_SECONDS, what="the next bind is on its way")
+            os.kill(killed.child.pid, signal.SIGKILL)
+            assert killed.child.wait_ended() == -signal.SIGKILL
     before = bound(cluster)
-    assert 0 < len(before) < 60
+    assert len(before) == 20
     with SecondScheduler(
         cluster.api, tmp_path, kubeconfig=cluster.kubeconfig, name="next", flags=["--no-leader-elect"]
     ):

@@ -57,7 +57,11 @@ func notCrowded(_ int64, _ *corev1.Node, used *use) string {
 	return ""
 }
 
-func (c *cluster) filter(args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFilterResult {
+// Filter asks the filter rules, one after the other, until one of them refuses.
+func (c *cluster) Filter(args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFilterResult {
+	if args.Pod == nil || args.NodeNames == nil {
+		return &extenderv1.ExtenderFilterResult{Error: "want a pod and names of nodes: set nodeCacheCapable"}
+	}
 	needs := resource.PodRequests(args.Pod, resource.PodResourcesOptions{})
 	memory := needs.Memory().Value()
 	failed := extenderv1.FailedNodesMap{}
@@ -165,7 +169,11 @@ func lowIsBest(scores []float64) {
 	}
 }
 
-func (c *cluster) prioritize(args *extenderv1.ExtenderArgs) extenderv1.HostPriorityList {
+// Prioritize gives each node the mean of the score rules.
+func (c *cluster) Prioritize(args *extenderv1.ExtenderArgs) extenderv1.HostPriorityList {
+	if args.Pod == nil || args.NodeNames == nil {
+		return extenderv1.HostPriorityList{}
+	}
 	names := *args.NodeNames
 	app := args.Pod.Labels["app"]
 	totals, scores := make([]float64, len(names)), make([]float64, len(names))

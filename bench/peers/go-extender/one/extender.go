@@ -20,7 +20,8 @@ type extender struct {
 	nodes map[string]*corev1.Node
 }
 
-func (e *extender) filter(args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFilterResult {
+// Filter lets nodes with an SSD pass.
+func (e *extender) Filter(args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFilterResult {
 	failed := extenderv1.FailedNodesMap{}
 	if args.Nodes != nil {
 		passed := make([]corev1.Node, 0, len(args.Nodes.Items))
@@ -48,7 +49,8 @@ func (e *extender) filter(args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFil
 	return &extenderv1.ExtenderFilterResult{NodeNames: &passed, FailedNodes: failed}
 }
 
-func (e *extender) prioritize(args *extenderv1.ExtenderArgs) extenderv1.HostPriorityList {
+// Prioritize scores by the label.
+func (e *extender) Prioritize(args *extenderv1.ExtenderArgs) extenderv1.HostPriorityList {
 	if args.Nodes != nil {
 		scores := make(extenderv1.HostPriorityList, 0, len(args.Nodes.Items))
 		for i := range args.Nodes.Items {
