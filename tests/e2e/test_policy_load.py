@@ -25,7 +25,9 @@ def extender(
     max_age: str = "5m",
     **column: Any,
 ) -> Extender:
-    asked = {"url": prometheus.url, "query": METRIC, "match": "name"}
+    # One scrape that takes too long, on a busy machine, must not look like a node without a value.
+    query = f"last_over_time({METRIC}[1m])"
+    asked = {"url": prometheus.url, "query": query, "match": "name"}
     config = {
         "sources": [{"name": "load", "prometheus": asked, "interval": interval, "maxAge": max_age}],
         "policies": [{"use": "Load", "args": {"columns": [{"source": "load", **column}]}}],
