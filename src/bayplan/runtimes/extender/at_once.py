@@ -211,7 +211,7 @@ class AtOnce:
             body,
             cut_for=about.pod.uid if less or cut is not None else "",
             weight=len(about.names) // _LIGHTER,
-            write_down=partial(self._record.filtered, mention, cut),
+            write_down=partial(self._record.filtered, mention, cut, verdicts),
         )
 
     def _prioritize(self, about: _About) -> Answer | None:

@@ -46,11 +46,16 @@ class KnownRecord:
         self._metrics = metrics
         self._generation = generation
         self._pods: dict[bytes, PodRef] = {}
+        nobody = Pod()
+        self._last = nobody, PodRef.of(nobody)
 
-    def filtered(self, mention: Mention, cut: Cut | None) -> None:
-        """Who passed, who did not and why; and of those that passed, who was told."""
+    def filtered(self, mention: Mention, cut: Cut | None, verdicts: bytes = b"") -> None:
+        """Who passed, who did not and why; and of those that passed, who was told.
+
+        ``verdicts`` are those on its nodes, where somebody has looked already.
+        """
         standing: Standing = mention.known.standing
-        verdicts = mention.known.verdicts_on(mention.rows)
+        verdicts = verdicts or mention.known.verdicts_on(mention.rows)
         counts = [verdicts.count(code) for code in range(1 + len(standing.refusals))]
         groups = zip(standing.refusals, counts[1:], strict=True)
         refused = [(policy, reason, count) for (policy, reason), count in groups if count]
@@ -87,7 +92,15 @@ class KnownRecord:
         journal.keep(entry)
 
     def _who(self, pod: Pod) -> PodRef:
-        """The pod as the journal has it, sharing what it has in common with those like it."""
+        """The pod as the journal has it; one that was filtered is scored next."""
+        last, known = self._last
+        if last is not pod:
+            known = self._like_others(pod)
+            self._last = pod, known
+        return known
+
+    def _like_others(self, pod: Pod) -> PodRef:
+        """It shares what it has in common with those like it."""
         alike = likeness(pod)
         known = self._pods.get(alike) if alike else None
         if known is not None:

@@ -20,7 +20,7 @@ _FAR_TOO_MANY = 1024
 # A request that comes meanwhile waits no longer than this, and one piece of work.
 _SLICE_SECONDS = 0.00025
 # Nobody who looks sees the difference: whoever reads what is written down has the rest written first.
-_SECONDS = 0.05
+_SECONDS = 0.25
 
 
 class Later:
