@@ -46,11 +46,16 @@ class Variant:
     name: str
     policies: str = ""
     """The file of Bayplan's policies, in ``bench/peers/bayplan``; nothing where it is not Bayplan."""
-    answer: Mapping[str, Any] = field(default_factory=dict)
-    """``extender.answer`` of its configuration."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """What its configuration says beside the policies."""
     aim: Aim | None = None
 
 
+def _answer(**keys: Any) -> Mapping[str, Any]:
+    return {"extender": {"answer": keys}}
+
+
+_NODES_ONLY: Mapping[str, Any] = {"cluster": {"nodesOnly": True}}
 VARIANTS = (
     Variant(NONE, "no extender"),
     Variant(GO, "Go extender"),
@@ -58,8 +63,16 @@ VARIANTS = (
     Variant("one", "Bayplan, one policy", "policy.py", aim=Aim(GO, 1.3)),
     Variant("asked", "Bayplan, one policy that promises nothing", "asked.py"),
     Variant("ten", "Bayplan, ten policies", "ten.py", aim=Aim(GO, 1.3)),
-    Variant("reasons", "Bayplan, failedNodes: always", "policy.py", {"failedNodes": "always"}),
-    Variant("keep", "Bayplan, keep: 1", "policy.py", {"keep": 1}, aim=Aim(NONE, 1.0)),
+    Variant("nodes-only", "Bayplan, one policy, nodesOnly", "policy.py", _NODES_ONLY, aim=Aim(GO, 1.3)),
+    Variant("reasons", "Bayplan, failedNodes: always", "policy.py", _answer(failedNodes="always")),
+    Variant("keep", "Bayplan, keep: 1", "policy.py", _answer(keep=1), aim=Aim(NONE, 1.0)),
+    Variant(
+        "keep-nodes-only",
+        "Bayplan, keep: 1, nodesOnly",
+        "policy.py",
+        {**_answer(keep=1), **_NODES_ONLY},
+        aim=Aim(NONE, 1.0),
+    ),
     Variant("bare", "a bare server in Python"),
     Variant("bare-keep", "a bare server in Python, the best node alone"),
 )
@@ -105,14 +118,13 @@ def asked(variant: Variant, plane: ControlPlane, *, folder: Path, nodes: Path) -
 
 @contextlib.contextmanager
 def _bayplan(variant: Variant, plane: ControlPlane, folder: Path) -> Iterator[Asked]:
-    config = {"extender": {"answer": dict(variant.answer)}} if variant.answer else {}
     extender = Extender(
         plane.api,
         folder,
         PEERS / "bayplan" / variant.policies,
         name=variant.key,
         kubeconfig=plane.kubeconfig,
-        config=config,
+        config=variant.config,
     )
     with extender, socket.create_connection(("127.0.0.1", extender.page_port)) as page:
         _listen_to(page)

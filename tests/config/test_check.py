@@ -97,6 +97,22 @@ def test_check_says_that_a_snapshot_without_pods_is_half_a_snapshot(tmp_path: Pa
         ),
         pytest.param("cluster: {kubeconfig: k}", "set `source: kubeconfig`", id="a kubeconfig for nothing"),
         pytest.param("cluster: {snapshot: s}", "set `source: snapshot`", id="a snapshot for nothing"),
+        pytest.param("cluster: {nodesOnly: true}", "cluster.source is request: take it", id="no pods anyway"),
+        pytest.param(
+            "cluster: {nodesOnly: true, source: snapshot, snapshot: s}",
+            "nodesOnly is of a cluster that is followed",
+            id="nodes alone of a file",
+        ),
+        pytest.param(
+            "cluster: {nodesOnly: true, source: kubeconfig, nudge: {enabled: true}}",
+            "yaml: cluster.nodesOnly, and cluster.nudge: take one",
+            id="touching pods that nobody follows",
+        ),
+        pytest.param(
+            "cluster: {nodesOnly: true, source: kubeconfig}\nextender: {lease: {use: always}}",
+            "nodesOnly, and extender.lease, which is for binds",
+            id="a Lease for no binds",
+        ),
         pytest.param("extender: {tls: {certFile: c, keyFile: k}}", "certificate", id="no such certificate"),
         pytest.param(
             "extender: {tls: {certFile: c, keyFile: k, requireClientCert: true}}",
@@ -113,6 +129,33 @@ def test_check_finds_what_serve_would_find(tmp_path: Path, extra: str, complaint
 
     with pytest.raises((ConfigError, SnapshotError, ConnectError, TlsError), match=complaint):
         check([], Flags(config=config))
+
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [
+        pytest.param(
+            "@bayplan.score\ndef free(nodes):\n    return nodes['cpu.free']\n",
+            "column 'cpu.free' needs the placed pods.*without nodesOnly",
+            id="counts pods",
+        ),
+        pytest.param(
+            "@bayplan.filter(recheck=True)\ndef f(node): ...\n",
+            "nodesOnly, and policies that check or hand out at bind",
+            id="checks at bind",
+        ),
+    ],
+)
+def test_who_looks_at_pods_needs_more_than_nodes(tmp_path: Path, code: str, complaint: str) -> None:
+    policy(tmp_path, code)
+    config = tmp_path / "bayplan.yaml"
+    config.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies: [{use: policy.py}]\n"
+        "cluster: {source: in-cluster, nodesOnly: true}\n"
+    )
+
+    with pytest.raises(ConfigError, match=complaint):
+        load_checked([], Flags(config=config))
 
 
 def test_a_context_without_a_kubeconfig_is_an_error(tmp_path: Path) -> None:

@@ -40,6 +40,15 @@ def test_flags_that_are_not_given_leave_the_file_alone(tmp_path: Path) -> None:
     assert (extender.path, extender.observe) == ("/q", True)
 
 
+def test_nodes_alone_are_followed_wherever_the_command_line_finds_the_cluster(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    config.write_text(config.read_text() + "\ncluster: {source: kubeconfig, nodesOnly: true}\n")
+
+    cluster = load_all([], Flags(config=config, in_cluster=True)).config.cluster
+
+    assert (cluster.source, cluster.nodes_only, cluster.knows_pods) == ("in-cluster", True, False)
+
+
 def journal_of(folder: Path, text: str, **flags: Any) -> Any:
     config = write_config(folder)
     config.write_text(config.read_text() + text)

@@ -41,6 +41,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("one pool of cases")]
 
 SIDE_BY_SIDE = 5
 NUDGED = "policies: [{use: policy.py}]\ncluster: {source: in-cluster, nudge: {enabled: true}}\n"
+NODES_ONLY = "policies: [{use: policy.py}]\ncluster: {source: in-cluster, nodesOnly: true}\n"
 ELSEWHERE = f"{PLACE}-locks"
 MANAGED = ("--tls=none", "--managed-resource=example.com/slot")
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
@@ -55,12 +56,14 @@ class Setup:
     options: tuple[str, ...] = ()
     more: str = ""
     """More of the configuration."""
+    extender: str = NUDGED
+    """The configuration of one that is no scheduler."""
 
     def text(self, folder: Path) -> str:
         """What ``bayplan render`` prints for it."""
         folder.mkdir()
         policy(folder, self.code)
-        text = NUDGED if self.shape != "standalone" else NUDGED.splitlines(keepends=True)[0]
+        text = self.extender if self.shape != "standalone" else NUDGED.splitlines(keepends=True)[0]
         config = configuration(folder, f"{text}{self.more}")
         place = ("--namespace", PLACE, "--scheduler-name", PLACE)
         return render(self.shape, "--config", config, *self.options, *place)
@@ -69,6 +72,9 @@ class Setup:
 SETUPS = {
     "service": Setup("service", ONE_EACH, MANAGED),
     "service that does not bind": Setup("service", ONLY_SSD, ("--tls=none", "--ignorable")),
+    "service that follows nodes alone": Setup(
+        "service", ONLY_SSD, ("--tls=none", "--ignorable"), extender=NODES_ONLY
+    ),
     "control-plane": Setup("control-plane", ONE_EACH, MANAGED),
     "sidecar": Setup("sidecar", ONE_EACH),
     "standalone": Setup("standalone", ONLY_SSD),

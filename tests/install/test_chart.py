@@ -177,6 +177,21 @@ def test_helm_lays_the_same_over_a_configuration(tmp_path: Path) -> None:
     assert comparable(templated(release, tmp_path)) == comparable(found(release))
 
 
+def test_helm_leaves_the_pods_out_where_nodes_alone_are_followed(tmp_path: Path) -> None:
+    file = configuration(
+        tmp_path,
+        """
+        policies: [{name: on-ssd, filter: "node.metadata.labels[?'disk'].orValue('') == 'ssd'"}]
+        cluster: {source: in-cluster, nodesOnly: true}
+        """,
+    )
+    release = made("service", file, **MANAGED)
+
+    assert comparable(templated(release, tmp_path)) == comparable(found(release))
+    (role,) = [one for one in found(release) if one["kind"] == "ClusterRole"]
+    assert {name for rule in role["rules"] for name in rule["resources"]} == {"nodes"}
+
+
 SHARES = "policies: [{use: SharedResource, args: {resource: example.com/gpu, capacity: example.com/gpus}}]"
 
 

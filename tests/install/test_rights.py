@@ -54,6 +54,22 @@ def test_pods_are_touched_only_where_that_is_configured(tmp_path: Path) -> None:
     assert granted(of_kind("ClusterRole", some)) == READS | {("pods", "patch")}
 
 
+def test_pods_are_not_read_where_nodes_alone_are_followed(tmp_path: Path) -> None:
+    policy(tmp_path)
+    text = "policies: [{use: policy.py}]\ncluster: {source: in-cluster, nodesOnly: true}\n"
+    some = found(made("sidecar", configuration(tmp_path, text)))
+
+    assert granted(of_kind("ClusterRole", some)) == {right for right in READS if right[0] == "nodes"}
+
+
+def test_who_binds_pods_has_to_follow_them(tmp_path: Path) -> None:
+    policy(tmp_path)
+    text = "policies: [{use: policy.py}]\ncluster: {source: in-cluster, nodesOnly: true}\n"
+
+    with pytest.raises(InstallError, match=r"verbs\.bind with cluster\.nodesOnly: who binds pods"):
+        made("sidecar", configuration(tmp_path, text), verbs={"bind": True})
+
+
 def test_a_scheduler_follows_every_kind_that_it_knows(tmp_path: Path) -> None:
     rights = granted(of_kind("ClusterRole", found(made("standalone", policy(tmp_path)))))
     resources = {kind.path.rpartition("/")[2] for kind in OBJECT_KINDS.values()}

@@ -13,6 +13,7 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label
 from bayplan.snapshot.conditions import PodLabel
+from bayplan.snapshot.table import PodsUnknown
 from bayplan.state.cache import Cache
 from bayplan.testing import make_node, make_pod
 
@@ -110,6 +111,27 @@ def test_snapshots_equal_a_fresh_list_whatever_happened(seed: int) -> None:
             assert_same(*taken[-1])
     for live, fresh in taken:
         assert_same(live, fresh)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_nodes_alone_nodes_are_followed_and_pods_are_unknown(seed: int) -> None:
+    story = Story(seed)
+    story.cache = Cache(nodes_only=True)
+
+    for _ in range(60):
+        story.dice.choice((story.put_node, story.put_node, story.drop_node, story.relist_nodes))()
+        ours, theirs = story.cache.snapshot(), Snapshot.build(story.nodes.values(), None)
+        rows = theirs.find(ours.nodes.names)
+        assert sorted(ours.nodes.names) == sorted(story.nodes)
+        assert np.array_equal(ours.nodes["cpu.allocatable"], theirs.nodes["cpu.allocatable"][rows])
+        racks = [theirs.nodes[RACK][row] for row in rows.tolist()]
+        assert [ours.nodes[RACK][row] for row in range(len(rows))] == racks
+    assert not ours.pods_known
+    for asked in ("cpu.free", "cpu.requested"):
+        with pytest.raises(PodsUnknown):
+            ours.nodes[asked]
+    with pytest.raises(PodsUnknown, match="without nodesOnly"):
+        _ = ours.pods
 
 
 def test_pods_that_wait_are_told_in_the_order_in_which_they_came() -> None:

@@ -97,6 +97,19 @@ async def test_what_stays_wrong_is_drift() -> None:
     assert found.drift == ["pod default/waiting is on no node, in view on b"]
 
 
+async def test_pods_are_not_looked_at_where_nodes_alone_are_followed() -> None:
+    nodes = [make_node("a").object, make_node("b").object]
+
+    async def fresh() -> Snapshot:
+        return Snapshot.build(nodes, None)
+
+    true = await verify(looking_at(Snapshot.build(nodes, None)), fresh, pause_seconds=0)
+    wrong = await verify(looking_at(Snapshot.build(nodes[:1], None)), fresh, pause_seconds=0)
+
+    assert (true.nodes, true.pods, true.drift) == (2, None, [])
+    assert wrong.drift == ["node b is there and not in view"]
+
+
 async def test_a_view_without_anything_is_said_so() -> None:
     assert (await verify(looking_at(None), truth, pause_seconds=0)).drift == ["nothing is listed yet"]
 

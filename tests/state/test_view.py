@@ -36,6 +36,19 @@ def now(view: LiveView) -> Snapshot:
     return snapshot
 
 
+async def test_a_view_of_nodes_alone_is_whole_without_pods() -> None:
+    view = LiveView(None, max_age_seconds=60, nodes_only=True)  # type: ignore[arg-type]
+    assert view.current is None
+
+    view._nodes.synced.set()
+    node_store(view).put(make_node("n").object)
+
+    assert view.problem() == ""
+    assert now(view).nodes.names == ["n"]
+    assert not now(view).pods_known
+    await view.listed()
+
+
 async def test_who_comes_for_the_first_time_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_module, "_PATIENCE_SECONDS", 60.0)
     view = make_view()

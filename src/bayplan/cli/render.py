@@ -137,7 +137,8 @@ def show_verification(found: "Verification", *, output: str) -> None:
             f"[yellow]unaccounted[/yellow] pod {_escaped(pod)} was bound by somebody else", highlight=False
         )
     word = "[green]ok[/green]: the view is true" if not found.drift else f"{len(found.drift)} differences"
-    out.print(f"{word}; {found.nodes} nodes, {found.pods} pods, {found.seconds:.2f} s", highlight=False)
+    pods = "pods are not followed" if found.pods is None else f"{found.pods} pods"
+    out.print(f"{word}; {found.nodes} nodes, {pods}, {found.seconds:.2f} s", highlight=False)
 
 
 def print_json(data: object) -> None:

@@ -8,6 +8,7 @@ from bayplan.authoring.registry import Policy
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.rehearse import promises_unmade, rehearse
+from bayplan.engine.commit import commits
 from bayplan.engine.entering import one_order
 from bayplan.policies.default_profile import ABOUT_OTHER_OBJECTS, DEFAULT_PROFILE
 from bayplan.snapshot.cluster import Snapshot
@@ -41,7 +42,9 @@ def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
         raise ConfigError(f"{where}no policies: {how}")
     if loaded.config.cluster.source != "snapshot":
         _refuse_blind(loaded.policies, where)
-    pods_known = loaded.config.cluster.source != "request"
+    if loaded.config.cluster.nodes_only:
+        _refuse_without_pods(loaded, where)
+    pods_known = loaded.config.cluster.knows_pods
     problems = rehearse(loaded.policies, pods_known=pods_known)
     if not pods_known:
         # What fails only for want of pods would fail for every pod: better here than there.
@@ -71,6 +74,19 @@ def _orders(policies: Sequence[Policy]) -> list[str]:
     except PolicyError as error:
         return [str(error)]
     return []
+
+
+def _refuse_without_pods(loaded: Loaded, where: str) -> None:
+    """What is done to pods needs pods in view."""
+    found = []
+    if commits(loaded.policies):
+        found.append("policies that check or hand out at bind")
+    if loaded.config.cluster.nudge.enabled:
+        found.append("cluster.nudge")
+    if loaded.config.extender.lease.use == "always":
+        found.append("extender.lease, which is for binds")
+    if found:
+        raise ConfigError(f"{where}cluster.nodesOnly, and {' and '.join(found)}: take one of them away")
 
 
 def _refuse_blind(policies: Sequence[Policy], where: str) -> None:

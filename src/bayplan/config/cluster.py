@@ -6,7 +6,7 @@ from pathlib import Path
 from bayplan.client.connect import Connection, default_kubeconfigs, from_kubeconfig, in_cluster
 from bayplan.client.rest import ApiClient
 from bayplan.config.load import ConfigError
-from bayplan.config.v1 import ClusterSection
+from bayplan.config.v1 import LIVE, ClusterSection
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.files import load_snapshot
 from bayplan.state.view import list_cluster
@@ -19,6 +19,11 @@ def open_cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, 
             raise ConfigError(
                 f"cluster.{key} is given, and cluster.source is {section.source}: set `source: {source}`"
             )
+    if section.nodes_only and section.source not in LIVE:
+        raise ConfigError(
+            f"cluster.nodesOnly is of a cluster that is followed, and cluster.source is {section.source}:"
+            " take it away, or give --kubeconfig or --in-cluster"
+        )
     if section.source == "snapshot":
         if not section.snapshot:
             raise ConfigError("cluster.source is snapshot: give the file as cluster.snapshot or --snapshot")
@@ -39,6 +44,6 @@ def take_snapshot(section: ClusterSection, base: Path) -> Snapshot | None:
 
     async def take() -> Snapshot:
         async with ApiClient(connection) as client:
-            return await list_cluster(client)
+            return await list_cluster(client, nodes_only=section.nodes_only)
 
     return asyncio.run(take())

@@ -120,7 +120,11 @@ def _cluster(section: ClusterSection, flags: Flags) -> ClusterSection:
     if given:
         # What the file says of another source is not meant any more.
         section = ClusterSection(
-            max_age=section.max_age, qps=section.qps, burst=section.burst, nudge=section.nudge
+            max_age=section.max_age,
+            qps=section.qps,
+            burst=section.burst,
+            nodes_only=section.nodes_only,
+            nudge=section.nudge,
         )
     if flags.kubeconfig:
         section = msgspec.structs.replace(

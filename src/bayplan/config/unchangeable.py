@@ -3,7 +3,7 @@
 import msgspec
 
 from bayplan.config.flags import DEFAULT_SCHEDULER_NAME, Loaded
-from bayplan.config.v1 import SchedulerSection, Section
+from bayplan.config.v1 import LIVE, SchedulerSection, Section
 from bayplan.engine.commit import commits
 
 # Of the extender, what the next answer can be given with.
@@ -19,7 +19,7 @@ def needs_restart(started: Loaded, new: Loaded) -> list[str]:
         for key in _different(started.config.extender, new.config.extender, "extender")
         if key.partition(".")[2] not in _CHANGEABLE
     ]
-    live = new.config.cluster.source in ("kubeconfig", "in-cluster")
+    live = new.config.cluster.source in LIVE
     if live and commits(new.policies) and not commits(started.policies):
         # The pods that are being bound, and the Lease, belong to a server that was started for it.
         found.append("policies, so that one checks or hands out at bind, and none did before")

@@ -73,6 +73,10 @@ class NudgeSection(Section, frozen=True, kw_only=True):
     """How long one pod is left alone after that."""
 
 
+LIVE = ("kubeconfig", "in-cluster")
+"""The sources of a cluster that are followed."""
+
+
 class ClusterSection(Section, frozen=True, kw_only=True):
     """Where the nodes and pods come from."""
 
@@ -90,7 +94,14 @@ class ClusterSection(Section, frozen=True, kw_only=True):
     """How many may go out at once before ``qps`` counts."""
     max_age: Duration = Duration("60s")
     """Not ready when cut off from the API server for longer than this."""
+    nodes_only: bool = False
+    """Follow nodes and no pods, for policies that look at nodes alone."""
     nudge: NudgeSection = NudgeSection()
+
+    @property
+    def knows_pods(self) -> bool:
+        """Whether there will be pods in view."""
+        return self.source != "request" and not self.nodes_only
 
 
 class TlsSection(Section, frozen=True, kw_only=True):

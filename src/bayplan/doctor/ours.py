@@ -81,6 +81,11 @@ class Ours:
         return self._text("cluster", "source") or "request"
 
     @property
+    def nodes_only(self) -> bool:
+        """Whether pods are not followed."""
+        return self._raw("cluster", "nodesOnly") is True
+
+    @property
     def nudges(self) -> bool:
         """Whether waiting pods are touched."""
         return self._raw("cluster", "nudge", "enabled") is True

@@ -6,6 +6,7 @@ from dataclasses import replace
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Policy
 from bayplan.config.rehearse import rehearse
+from bayplan.config.v1 import LIVE
 from bayplan.doctor.extender_entry import may_be_ours
 from bayplan.doctor.finding import Finding, Put, Repair
 from bayplan.doctor.ours import Ours
@@ -23,7 +24,6 @@ from bayplan.doctor.traps_of_policies import (
 from bayplan.snapshot.sources import Latch, Source
 from bayplan.snapshot.units import Units
 
-_CAN_BIND = ("kubeconfig", "in-cluster")
 # What a table without pods says to whoever counts them.
 _COUNTING = "counting pods"
 
@@ -57,9 +57,14 @@ def _cluster(file: SchedulerFile, entry: Entry, ours: Ours) -> Iterator[Finding]
     if asked and entry.flag("nodeCacheCapable") and source == "request":
         what = "nodeCacheCapable is true, and Bayplan's cluster.source is request"
         yield file.found(NAMES_WITHOUT_CLUSTER, entry.at("nodeCacheCapable"), what)
-    if entry.text("bindVerb") and source not in _CAN_BIND:
-        what = f"bindVerb is set, and Bayplan's cluster.source is {source}"
+    if entry.text("bindVerb") and not _can_bind(ours):
+        key = "nodesOnly is true" if source in LIVE else f"source is {source}"
+        what = f"bindVerb is set, and Bayplan's cluster.{key}"
         yield file.found(BIND_WITHOUT_CLUSTER, entry.at("bindVerb"), what)
+
+
+def _can_bind(ours: Ours) -> bool:
+    return ours.cluster_source in LIVE and not ours.nodes_only
 
 
 def _between_pods(file: SchedulerFile, entry: Entry, ours: Ours) -> Iterator[Finding]:
@@ -73,7 +78,7 @@ def _between_pods(file: SchedulerFile, entry: Entry, ours: Ours) -> Iterator[Fin
     ]
     free = not any(other.text("bindVerb") for other in file.entries) and not entry.flag("ignorable")
     repairs: tuple[Repair, ...] = ()
-    if free and ours.cluster_source in _CAN_BIND:
+    if free and _can_bind(ours):
         repairs = (Put((*entry.path, "bindVerb"), "bind", after=str(entry.at("filterVerb")[-1])),)
     for policy in allocating:
         what = f"{policy.name} hands something out at bind, and there is no bindVerb"

@@ -63,7 +63,12 @@ def needed(schedulers: Sequence[SchedulerFile], setting: Setting) -> list[Right]
     values = {
         "shape": "service" if commit else "control-plane",
         "verbs": {"bind": binds},
-        "config": {"cluster": {"nudge": {"enabled": ours is not None and ours.nudges}}},
+        "config": {
+            "cluster": {
+                "nodesOnly": ours is not None and ours.nodes_only,
+                "nudge": {"enabled": ours is not None and ours.nudges},
+            }
+        },
     }
     lease = (ours.lease_name, ours.lease_namespace) if ours is not None else ("", "")
     return list(_singly(rights_of(Release(values, namespace="", minor=setting.version.minor)), lease))

@@ -20,9 +20,10 @@ NAMES_WITHOUT_CLUSTER = Trap(
 BIND_WITHOUT_CLUSTER = Trap(
     "bind-without-cluster",
     "error",
-    "To bind, Bayplan must reach the API server; with cluster.source request or snapshot every bind fails.",
+    "To bind, Bayplan must reach the API server and follow pods; with cluster.source request or snapshot, or"
+    " with cluster.nodesOnly, every bind fails.",
     "1.7 and later",
-    "Set `cluster: {source: in-cluster}` or `kubeconfig`, or take bindVerb away.",
+    "Set `cluster: {source: in-cluster}` or `kubeconfig`, without nodesOnly, or take bindVerb away.",
 )
 RULE_WITHOUT_BIND = Trap(
     "rule-without-bind",

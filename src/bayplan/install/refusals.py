@@ -15,6 +15,7 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 def refuse(values: Values, loaded: Loaded, asked: Mapping[str, Any]) -> None:
     """`InstallError` for what can never work; ``asked`` are the values that somebody gave."""
     _two_binders(values)
+    _bind_blindly(values, loaded)
     _hen_and_egg(values, loaded)
     _needless_evictions(values)
     _certificates_of_their_own(values, loaded)
@@ -28,6 +29,13 @@ def _two_binders(values: Values) -> None:
         raise InstallError(
             "ignorable with policies that bind: from Kubernetes 1.30 on the default binder would bind behind"
             " their back; leave --ignorable away, and name what they hand out with --managed-resource"
+        )
+
+
+def _bind_blindly(values: Values, loaded: Loaded) -> None:
+    if values.verbs.bind and loaded.config.cluster.nodes_only:
+        raise InstallError(
+            "verbs.bind with cluster.nodesOnly: who binds pods has to follow them; take one of them away"
         )
 
 

@@ -49,7 +49,13 @@ RIGHTS: tuple[Right, ...] = (
         "the view of the cluster; a node that kube-scheduler hears of first is read at once",
         _EXTENDER,
     ),
-    Right(_CORE, ("pods",), ("list", "watch"), "the view of the cluster", _EXTENDER),
+    Right(
+        _CORE,
+        ("pods",),
+        ("list", "watch"),
+        "the view of the cluster; not with cluster.nodesOnly",
+        All(_EXTENDER, Not(Configured("cluster.nodesOnly"))),
+    ),
     Right(_CORE, ("pods",), ("get",), "a bind whose reply was lost is looked into", _BINDING),
     Right(_CORE, ("pods/binding",), ("create",), "bind", _BINDING),
     Right(

@@ -51,8 +51,8 @@ class PodsUnknown(LookupError):
 
     def __init__(self, wanted: str) -> None:
         super().__init__(
-            f"{wanted} needs the placed pods, and the nodes of a request come without them:"
-            " start with --kubeconfig, --in-cluster or --snapshot"
+            f"{wanted} needs the placed pods, and the nodes of a request come without them, as do those of"
+            " cluster.nodesOnly: start with --kubeconfig, --in-cluster or --snapshot, and without nodesOnly"
         )
 
 
@@ -229,7 +229,12 @@ class NodeTable:
         return table
 
     def followed_by(
-        self, objects: list[NodeObject], load: Load, *, changed: NDArray[np.intp], loaded: NDArray[np.intp]
+        self,
+        objects: list[NodeObject],
+        load: Load | None,
+        *,
+        changed: NDArray[np.intp],
+        loaded: NDArray[np.intp],
     ) -> "NodeTable":
         """The table after a few changes: only these rows are computed again.
 
@@ -255,6 +260,9 @@ class NodeTable:
         for source, (reading, old) in last_read.of(self._sourced):
             again = reading.read(source, fresh_nodes)
             table._sourced[source] = (reading, _patched(old, len(objects), changed, again))
+        if load is None:
+            # Without pods there are no columns about them.
+            return table
         for name, values in last_read.of(self._columns):
             resource, _, aspect = name.rpartition(".")
             if aspect == "requested":

@@ -24,6 +24,7 @@ from bayplan.state.objects import ObjectStore
 from bayplan.state.siblings import Siblings
 
 Pods = dict[str, Pod]
+_Later = Callable[[], list[Pod]] | None
 
 _GAPS = 1000
 """How many gaps in the line of waiting pods are left alone."""
@@ -87,7 +88,9 @@ def _asks_the_same(known: Pod, pod: Pod) -> bool:
 class Cache:
     """The cluster, kept up to date."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, nodes_only: bool = False) -> None:
+        """With ``nodes_only`` nobody tells of pods, and snapshots do not know any."""
+        self._nodes_only = nodes_only
         self._rows: dict[str, int] = {}
         self._objects: list[NodeObject] = []
         self._pods: Pods = {}
@@ -115,7 +118,8 @@ class Cache:
         """What there is beside nodes and pods, where somebody watches it."""
         self.version = 0
         """Counts what changes the judgement of nodes: nodes, and pods on them; not pods that wait."""
-        self._last = Snapshot(NodeTable([], Load([], [])), [], marks=Marks.begin(0))
+        load, pods = (None, None) if nodes_only else (Load([], []), ())
+        self._last = Snapshot(NodeTable([], load), pods, marks=Marks.begin(0))
 
     @property
     def node_count(self) -> int:
@@ -309,7 +313,7 @@ class Cache:
         loaded = np.array(sorted(self._loaded | self._changed), dtype=np.intp)
         for row in loaded.tolist():
             self._sum_up(row)
-        load = Load(self._requests.copy(), self._placed.copy(), self._tally.freeze())
+        load, elsewhere, pods = self._with_pods()
         nodes = list(self._objects) if self._changed or self._rows_moved else self._last.nodes.objects
         table = self._last.nodes.followed_by(
             nodes, load, changed=np.array(sorted(self._changed), dtype=np.intp), loaded=loaded
@@ -319,11 +323,10 @@ class Cache:
             marks = Marks.begin(len(self._objects))
         elif loaded.size:
             marks = marks.after(loaded)
-        elsewhere = self._elsewhere()
         rows = NodeRows(self._rows) if self._rows_moved else self._last.rows
         self._last = Snapshot(
             table,
-            lambda: [p for there in load.pods for p in there] + elsewhere(),
+            pods,
             rows=rows,
             elsewhere=elsewhere,
             objects=objects,
@@ -353,6 +356,14 @@ class Cache:
             self._requests[row] = total_requests(there) if there else NO_REQUESTS
         elif row in self._came:
             self._requests[row] = more_requests(self._requests[row], self._came[row])
+
+    def _with_pods(self) -> tuple[Load | None, _Later, _Later]:
+        """What is on the nodes, the pods on no known node, and all of them; nothing where none are known."""
+        if self._nodes_only:
+            return None, None, None
+        load = Load(self._requests.copy(), self._placed.copy(), self._tally.freeze())
+        elsewhere = self._elsewhere()
+        return load, elsewhere, lambda: [p for there in load.pods for p in there] + elsewhere()
 
     def _elsewhere(self) -> Callable[[], list[Pod]]:
         """Pods on no known node, as they are now, for whoever asks later."""

@@ -36,19 +36,21 @@ class LiveCluster:
         follower: Follower | None = None,
         objects: Collection[str] = (),
         images: bool = False,
+        nodes_only: bool = False,
         on_succession: Callable[[bool], None] | None = None,
     ) -> None:
         """``commit``: the policies' last word, about ``managed`` resources and others.
 
         Without a ``lease`` we are the only one that binds. Who schedules by himself is a ``follower``, and
-        says which other ``objects`` to watch, and whether the ``images`` on nodes matter. ``on_succession``
+        says which other ``objects`` to watch, and whether the ``images`` on nodes matter. With ``nodes_only``
+        pods are not followed, and so none can be bound. ``on_succession``
         hears whether calls are to wait, since a holder of the Lease leaves and we are next; without it
         nobody takes over before the holder is gone.
         """
         self._follower = follower
         self._managed = managed
         self._verifying: asyncio.Task[Verification] | None = None
-        self._fresh = partial(list_cluster, client)
+        self._fresh = partial(list_cluster, client, nodes_only=nodes_only)
         self.view = LiveView(
             client,
             max_age_seconds=max_age_seconds,
@@ -56,6 +58,7 @@ class LiveCluster:
             follower=follower,
             objects=objects,
             images=images,
+            nodes_only=nodes_only,
         )
         self.nudge = Nudge(client, self.view.cache, nudge) if nudge else None
         self.writer: Writer | None = None

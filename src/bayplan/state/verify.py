@@ -25,7 +25,8 @@ class Verification:
     """What a comparison found."""
 
     nodes: int
-    pods: int
+    pods: int | None
+    """``None`` where pods are not followed."""
     drift: list[str]
     """One line for each difference; empty when the view is true."""
     unaccounted: list[str]
@@ -50,13 +51,13 @@ async def verify(
     """
     start = time.perf_counter()
     lasting: set[str] | None = None
-    nodes = pods = 0
+    nodes, pods = 0, None
     for look in range(_LOOKS):
         if look:
             await asyncio.sleep(pause_seconds)
         truth = await fresh()
         view = current()
-        nodes, pods = len(truth.nodes), len(truth.pods)
+        nodes, pods = len(truth.nodes), len(truth.pods) if truth.pods_known else None
         known = {"nothing is listed yet"} if view is None else differences(view, truth, assumed=assumed())
         found = set(known)
         lasting = found if lasting is None else lasting & found
@@ -125,6 +126,8 @@ def differences(view: Snapshot, truth: Snapshot, *, assumed: Collection[str] = (
     ours, theirs = set(view.rows), set(truth.rows)
     found += [f"node {name} is gone and still in view" for name in sorted(ours - theirs)]
     found += [f"node {name} is there and not in view" for name in sorted(theirs - ours)]
+    if not view.pods_known:
+        return found
     here = {pod.uid: (pod.key, pod.node_name, pod.annotations.get(ALLOCATION, "")) for pod in view.pods}
     there = {pod.uid: (pod.key, pod.node_name, pod.annotations.get(ALLOCATION, "")) for pod in truth.pods}
     found += [

@@ -132,15 +132,17 @@ class LiveView:
         follower: Follower | None = None,
         objects: Collection[str] = (),
         images: bool = False,
+        nodes_only: bool = False,
     ) -> None:
         """``on_news`` is called when a watch has told something that changes the judgement of nodes.
 
         ``objects`` are kinds to be watched beside nodes and pods; with ``images`` those of nodes are read.
+        With ``nodes_only`` pods are not watched, and not known.
         """
         self._client = client
         self._on_news = on_news
         self._max_age_seconds = max_age_seconds
-        self._cache = Cache()
+        self._cache = Cache(nodes_only=nodes_only)
         self._news = asyncio.Event()
         self._follower = follower
         self._node_store = _NodeStore(self._cache, self._tell, self._node_dropped, follower)
@@ -148,6 +150,7 @@ class LiveView:
         # What we bound before a restart must be in the first list: a server that lags would hide it.
         self._pod_store = _PodStore(self._cache, self._tell, self._listed_pods, follower)
         self._pods = Informer(client, PODS, self._pod_store, consistent=True)
+        self._nodes_only = nodes_only
         self._objects = {kind: Informer(client, object_resource(kind), self._store(kind)) for kind in objects}
         self._looked_for: dict[str, float] = {}
         self._dropped: dict[str, float] = {}
@@ -166,7 +169,8 @@ class LiveView:
 
     @property
     def _informers(self) -> "list[Informer[Any]]":
-        return [self._nodes, self._pods, *self._objects.values()]
+        pods = [] if self._nodes_only else [self._pods]
+        return [self._nodes, *pods, *self._objects.values()]
 
     def _store(self, kind: str) -> KindStore:
         return KindStore(self._cache.objects, kind, partial(self._object, kind))
@@ -422,8 +426,8 @@ class _PodStore:
             self._follower.told(what)
 
 
-async def list_cluster(client: ApiClient) -> Snapshot:
+async def list_cluster(client: ApiClient, *, nodes_only: bool = False) -> Snapshot:
     """A snapshot from fresh lists. Nodes first: a pod on a node that is not listed yet is no loss."""
     nodes, _ = await client.list(NODES)
-    pods, _ = await client.list(PODS)
+    pods = None if nodes_only else (await client.list(PODS))[0]
     return await asyncio.to_thread(Snapshot.build, nodes, pods)

@@ -48,6 +48,11 @@ def test_how_long_volumes_may_take_is_the_profiles_matter_unless_it_is_said(tmp_
     assert options(tmp_path, {"scheduler": {"volumeBindSeconds": 30}}).volume_bind_seconds == 30
 
 
+def test_a_scheduler_has_to_follow_pods(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nodesOnly: a scheduler places pods, and has to follow them"):
+        options(tmp_path, {"cluster": {"source": "kubeconfig", "nodesOnly": True}})
+
+
 def test_flags_win_over_the_profiles_of_the_file(tmp_path: Path) -> None:
     assert list(options(tmp_path, {"scheduler": TWO}).profiles) == ["one", "two"]
     assert list(options(tmp_path, {"scheduler": TWO}, scheduler_name=("three",)).profiles) == ["three"]

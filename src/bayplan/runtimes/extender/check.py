@@ -24,8 +24,8 @@ def check(files: Sequence[str], flags: Flags) -> Report:
     if cluster is None:
         problems += of_candidate
         return Report(loaded.policies, problems, hints=[] if problems else hints(loaded.policies))
-    problems = rehearse(loaded.policies, pods_known=True, cluster=cluster) + of_candidate
-    if not cluster.pods:
+    problems = rehearse(loaded.policies, pods_known=cluster.pods_known, cluster=cluster) + of_candidate
+    if cluster.pods_known and not cluster.pods:
         problems.append("the snapshot has no pods: every node looks empty; get nodes,pods -A has both")
     tried_on = f"0, 1 and 3 nodes, and on the cluster's {len(cluster.nodes)}"
     better = [] if problems else hints(loaded.policies, cluster=cluster)

@@ -56,6 +56,7 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
         snapshot=snapshot,
         snapshot_file=config.cluster.snapshot if snapshot else "",
         connection=connection,
+        nodes_only=config.cluster.nodes_only,
         max_age_seconds=config.cluster.max_age.seconds,
         qps=config.cluster.qps,
         burst=config.cluster.burst,

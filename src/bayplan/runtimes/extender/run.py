@@ -103,7 +103,8 @@ def _announce(server: Server) -> None:
         )
         log.info("cluster: %d node%s%s", len(view.nodes), "" if len(view.nodes) == 1 else "s", source)
     elif options.connection is not None:
-        log.info("cluster: %s; not ready until it is listed", options.connection.server)
+        what = "; its nodes alone, no pods" if options.nodes_only else ""
+        log.info("cluster: %s%s; not ready until it is listed", options.connection.server, what)
     else:
         log.info("cluster: only the nodes that requests bring")
     if options.record is not None:

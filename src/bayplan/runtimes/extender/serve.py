@@ -87,6 +87,8 @@ class Options:
     snapshot_file: str = ""
     """Where the snapshot is from, for people."""
     connection: Connection | None = None
+    nodes_only: bool = False
+    """Whether no pods are followed: then none are bound."""
     max_age_seconds: float = 60.0
     qps: float = 50.0
     burst: int = 100
@@ -285,9 +287,26 @@ class Server:
             nudge=options.nudge,
             max_age_seconds=options.max_age_seconds,
             bind_seconds=options.limits.request_seconds,
+            nodes_only=options.nodes_only,
             on_succession=self._hold,
         )
         self.view = self.app.view = live.view
+        if not options.nodes_only:
+            self._bind_in(live, stack)
+        self.app.nudge = live.nudge
+        if live.nudge is not None:
+            live.nudge.on_nudged = self.metrics.nudges.inc
+        stack.push_async_callback(live.close)
+        # Ended before it closes: whoever gives the Lease back must not take it again.
+        following = asyncio.create_task(live.run())
+        following.add_done_callback(self._stopped_following)
+        tasks = [following, asyncio.create_task(self._verify_now_and_then())]
+        if self.journal_file is not None and not options.nodes_only:
+            tasks.append(asyncio.create_task(self._look_where_pods_went(self.journal_file)))
+        stack.push_async_callback(_cancel, tasks)
+
+    def _bind_in(self, live: LiveCluster, stack: contextlib.AsyncExitStack) -> None:
+        """Bind pods, and tell policies of it, while the stack lasts."""
         telling = TellBound(
             self.workers,
             cluster=lambda: live.view.current,
@@ -297,18 +316,7 @@ class Server:
         self.binding = Binding(live, telling, policies=lambda: self.app.generation.verbs.policies)
         self.app.binder = self.binding
         stack.push_async_callback(_cancel, [asyncio.create_task(telling.run())])
-        stack.push_async_callback(telling.close, timeout_seconds=options.limits.policy_seconds)
-        self.app.nudge = live.nudge
-        if live.nudge is not None:
-            live.nudge.on_nudged = self.metrics.nudges.inc
-        stack.push_async_callback(live.close)
-        # Ended before it closes: whoever gives the Lease back must not take it again.
-        following = asyncio.create_task(live.run())
-        following.add_done_callback(self._stopped_following)
-        tasks = [following, asyncio.create_task(self._verify_now_and_then())]
-        if self.journal_file is not None:
-            tasks.append(asyncio.create_task(self._look_where_pods_went(self.journal_file)))
-        stack.push_async_callback(_cancel, tasks)
+        stack.push_async_callback(telling.close, timeout_seconds=self.options.limits.policy_seconds)
 
     def _stopped_following(self, task: "asyncio.Task[None]") -> None:
         """A view that nobody keeps up to date must not look alive: liveness fails, and we are restarted."""

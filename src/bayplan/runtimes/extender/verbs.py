@@ -45,7 +45,10 @@ NAMES_WITHOUT_VIEW = (
     "kube-scheduler sends node names (nodeCacheCapable: true), and this server knows no cluster:"
     " start it with --kubeconfig, --in-cluster or --snapshot"
 )
-NO_BINDER = "bind needs the API server: start with --kubeconfig or --in-cluster, or drop bindVerb"
+NO_BINDER = (
+    "bind needs the API server, and pods in view: start with --kubeconfig or --in-cluster, without"
+    " cluster.nodesOnly, or drop bindVerb"
+)
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from bayplan.client.connect import Connection
 from bayplan.config.cluster import open_cluster
 from bayplan.config.flags import Loaded
 from bayplan.config.load import ConfigError
-from bayplan.config.v1 import SchedulerSection
+from bayplan.config.v1 import LIVE, SchedulerSection
 from bayplan.engine.journal import MAX_BYTES
 from bayplan.ops.tracing import TracingOptions
 from bayplan.recording.journal_file import JournalFileOptions
@@ -79,8 +79,10 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
     """What the configuration asks for."""
     config, base = loaded.config, loaded.base
     scheduler = config.scheduler
-    if config.cluster.source not in ("kubeconfig", "in-cluster"):
+    if config.cluster.source not in LIVE:
         raise ConfigError("a scheduler needs a cluster to bind pods in: give --kubeconfig or --in-cluster")
+    if config.cluster.nodes_only:
+        raise ConfigError("cluster.nodesOnly: a scheduler places pods, and has to follow them: take it away")
     _, connection = open_cluster(config.cluster, base)
     assert connection is not None, "both sources are ways to an API server"
     profiles = profiles_from(loaded)
