@@ -120,8 +120,12 @@ class Channel:
         sent = False
         try:
             async with lines.line(access.tls, timeout_seconds=seconds) as line:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    # It must not go out after its time: by then somebody else may be the one who binds.
+                    raise TimeoutError
                 sent = True
-                answer = await line.ask(request, timeout_seconds=max(0.001, deadline - time.monotonic()))
+                answer = await line.ask(request, timeout_seconds=left)
         except (TimeoutError, OSError) as error:
             if sent or isinstance(error, ssl.SSLCertVerificationError):
                 raise

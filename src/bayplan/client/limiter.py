@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from math import inf
 
 
 class Limiter:
@@ -21,10 +22,12 @@ class Limiter:
         if wait > 0:
             await asyncio.sleep(wait)
 
-    def reserve(self) -> float:
-        """Take the next turn; the seconds until it comes."""
+    def reserve(self, *, within_seconds: float = inf) -> float:
+        """Take the next turn; the seconds until it comes. One that comes too late is left to others."""
         now = self._clock()
         self._turns = min(self._burst, self._turns + (now - self._at) * self._per_second)
         self._at = now
-        self._turns -= 1.0
-        return max(0.0, -self._turns / self._per_second)
+        wait = max(0.0, (1.0 - self._turns) / self._per_second)
+        if wait < within_seconds:
+            self._turns -= 1.0
+        return wait

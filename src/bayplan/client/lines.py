@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,6 +36,7 @@ class Lines:
     @asynccontextmanager
     async def line(self, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> AsyncIterator[Line]:
         """A line for one request: `OSError` or `TimeoutError` where none was to be had in time."""
+        deadline = time.monotonic() + timeout_seconds
         if self._free > 0:
             self._free -= 1
         else:
@@ -42,7 +44,8 @@ class Lines:
                 await self._turn()
         line: Line | None = None
         try:
-            line = self._pick(tls) or await self._open(tls, timeout_seconds)
+            # Whoever waited for his turn has less time left to open one.
+            line = self._pick(tls) or await self._open(tls, deadline - time.monotonic())
             yield line
         finally:
             if line is not None and not line.closed and not self._closed:
@@ -87,6 +90,8 @@ class Lines:
         return None
 
     async def _open(self, tls: ssl.SSLContext | None, timeout_seconds: float) -> Line:
+        if timeout_seconds <= 0:
+            raise TimeoutError
         seconds = min(timeout_seconds, _OPEN_SECONDS)
         opening = asyncio.get_running_loop().run_in_executor(
             None, lambda: open_line(self._place, tls, timeout_seconds=seconds)

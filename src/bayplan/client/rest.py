@@ -197,7 +197,7 @@ class ApiClient:
     ) -> bytes:
         """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
         if limited:
-            wait = self._limiter.reserve()
+            wait = self._limiter.reserve(within_seconds=timeout_seconds)
             if wait >= timeout_seconds:
                 raise NotSent(
                     f"{doing}: {wait:.0f} s until its turn (cluster.qps), and {timeout_seconds:.0f} s to go"

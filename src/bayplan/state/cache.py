@@ -26,6 +26,7 @@ from bayplan.state.siblings import Siblings
 Pods = dict[str, Pod]
 _Later = Callable[[], list[Pod]] | None
 
+_TRACES = 20_000
 _GAPS = 1000
 """How many gaps in the line of waiting pods are left alone."""
 
@@ -110,6 +111,8 @@ class Cache:
         # Of those: where pods came and none went, they are added to the sum.
         self._came: dict[int, list[Pod]] = {}
         self._recount: set[int] = set()
+        # Pods that went, or changed, since the last snapshot: each leaves traces until the next one.
+        self._gone = 0
         self._rows_moved = False
         self._dirty = False
         self.doubtful: set[str] = set()
@@ -161,6 +164,9 @@ class Cache:
     def put_pod(self, pod: Pod) -> None:
         """A pod is there, or is different; a finished one holds nothing any more."""
         key = pod.key
+        if pod.finished and key in self._assumed and self._assumed[key].uid != pod.uid:
+            # Late news of the one before it, who had the same name.
+            return
         pod = self._as_assumed(key, pod)
         if self._says_nothing_new(key, pod):
             return
@@ -171,6 +177,7 @@ class Cache:
             asks_the_same = _asks_the_same(known, pod)
         self._take_away(key, sum_stays=asks_the_same)
         if pod.finished:
+            self._fold()
             return
         self._pods[key] = pod
         self._dirty = True
@@ -190,10 +197,23 @@ class Cache:
             self._came.setdefault(row, []).append(pod)
         self.version += 1
 
-    def drop_pod(self, key: str) -> None:
-        """A pod is gone, and with it whatever was assumed of it."""
+    def drop_pod(self, key: str, uid: str = "") -> None:
+        """A pod is gone, and with it whatever was assumed of it; where it has a ``uid``, that pod alone.
+
+        One that was made anew under its name may be known, and assumed on a node, before the watch tells that
+        the old one is gone.
+        """
+        known = self._pods.get(key)
+        if uid and known is not None and known.uid != uid:
+            return
         self._assumed.pop(key, None)
         self._take_away(key)
+        self._fold()
+
+    def _fold(self) -> None:
+        """Let go of the traces of pods that are gone, where nobody has asked for a snapshot for long."""
+        if self._gone >= _TRACES:
+            self.snapshot()
 
     def pod(self, key: str) -> Pod | None:
         """The pod of that ``namespace/name``, on its node if it has one or is assumed to."""
@@ -213,6 +233,12 @@ class Cache:
         """Count the pod on that node, with what it got, until the watch says where it is, or `forget`."""
         self._assumed[pod.key] = Assumption(pod.uid, node, annotations)
         self.put_pod(pod)
+
+    def assume_anew(self, pod: Pod, annotations: Mapping[str, str]) -> None:
+        """Count an assumed pod where it is, with other things that it gets there."""
+        before = self._assumed[pod.key]
+        if before.annotations != annotations:
+            self.assume(before.taken_from(self._pods[pod.key]), before.node, annotations)
 
     def assumed_annotations(self, pod: Pod) -> Mapping[str, str]:
         """What is to be written on an assumed pod."""
@@ -338,6 +364,7 @@ class Cache:
         self._came.clear()
         self._recount.clear()
         self._rows_moved = self._dirty = False
+        self._gone = 0
         return self._last
 
     @property
@@ -414,6 +441,7 @@ class Cache:
         place = self._places.pop(key, None)
         if place is not None:
             self._line[place] = None
+        self._gone += 1
         row = self._rows.get(old.node_name)
         if row is not None:
             del self._on_row[row][key]
@@ -421,6 +449,8 @@ class Cache:
             self._loaded.add(row)
             if not sum_stays:
                 self._recount.add(row)
+                # Summed up anew, nobody asks who came.
+                self._came.pop(row, None)
             self.version += 1
         elif old.node_name in self._on_unknown:
             there = self._on_unknown[old.node_name]

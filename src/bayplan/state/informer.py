@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from bayplan.client.errors import ApiError, ConnectError, Silent
 from bayplan.client.rest import ApiClient, Resource, WatchEvent
 from bayplan.client.watch import WithMetadata, bookmark, watch
+from bayplan.kube.meta import NO_META
 from bayplan.state.pulse import Pulse
 
 log = logging.getLogger(__name__)
@@ -24,10 +25,16 @@ _BACKOFF_SECONDS = (0.2, 10.0)
 # API servers send a bookmark about once a minute, however little happens. One that is frozen keeps its
 # sockets alive, so only its silence tells. A server without bookmarks is asked again, which costs little.
 _SILENCE_SECONDS = 90.0
+# A watch that ends sooner, and has told nothing, is none.
+_BRIEF_SECONDS = 1.0
 
 
 T = TypeVar("T", bound=WithMetadata)
 K_contra = TypeVar("K_contra", contravariant=True)
+
+
+def _lasted(began: float) -> bool:
+    return time.monotonic() - began >= _BRIEF_SECONDS
 
 
 class Store(Protocol[K_contra]):
@@ -44,6 +51,37 @@ class Store(Protocol[K_contra]):
     def drop(self, item: K_contra) -> None:
         """This one is gone."""
         ...
+
+
+class _Listed(Generic[T]):
+    """What a list has told so far."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], T] = {}
+
+    def replace(self, objects: Iterable[T]) -> None:
+        """Exactly these are there."""
+        self.objects = {_key(item): item for item in objects}
+
+    def put(self, item: T) -> None:
+        """This one is there, or is different."""
+        self.objects[_key(item)] = item
+
+    def drop(self, item: T) -> None:
+        """This one is gone."""
+        self.objects.pop(_key(item), None)
+
+
+def _key(item: WithMetadata) -> tuple[str, str]:
+    metadata = item.metadata or NO_META
+    return metadata.namespace or "", metadata.name or ""
+
+
+def _keep(event: WatchEvent[T], store: Store[T]) -> None:
+    if event.type == "DELETED":
+        store.drop(event.object)
+    else:
+        store.put(event.object)
 
 
 class Informer(Generic[T]):
@@ -84,9 +122,13 @@ class Informer(Generic[T]):
             try:
                 if not self._version:
                     await self._list()
-                await self._follow(self._version, initial=False)
-                self._failures = 0
-                continue
+                began = time.monotonic()
+                if await self._follow(self._version, initial=False) or _lasted(began):
+                    self._failures = 0
+                    continue
+                problem = f"watching {self._path}: the server ends the watch at once"
+                pause = self._backoff()
+                log.warning("%s; trying again in %.1f s", problem, pause)
             except ApiError as error:
                 problem = str(error)
                 pause = self._after_refusal(error)
@@ -141,15 +183,17 @@ class Informer(Generic[T]):
         objects, version = await self._client.list(self._resource, retry_first=False)
         self._arrived(objects, version, as_of=asked_at)
 
-    async def _follow(self, version: str, *, initial: bool, as_of: float | None = None) -> None:
-        """One watch, until it ends; with ``initial`` its first events are the whole state."""
+    async def _follow(self, version: str, *, initial: bool, as_of: float | None = None) -> bool:
+        """One watch, until it ends, and whether it told anything; with ``initial`` first the whole state."""
         params = {"resourceVersion": version}
         if initial:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         # Into an empty store they go as they come, while the server still sends: nobody looks before the end.
         # Later everything has to be there first, to see what is gone.
         filling = initial and self.lists == 1
-        gathered: list[T] | None = [] if initial else None
+        listed = _Listed[T]()
+        into: Store[T] = self._store if filling else listed
+        complete, heard = not initial, False
         lasting = self._dice.uniform(*_LASTING_SECONDS)
         events = watch(
             self._client,
@@ -160,28 +204,29 @@ class Informer(Generic[T]):
             opened=None if initial else self._pulse.opened,
         )
         async for event in events:
+            heard = True
             self._pulse.heard()
             if not initial:
                 self._pulse.proven()
             if event.type == "BOOKMARK":
                 seen, ended = bookmark(event.object)
-                if gathered is not None and ended:
-                    self._arrived(None if filling else gathered, seen, as_of=as_of)
-                    gathered = None
+                if ended and not complete:
+                    self._arrived(None if filling else listed.objects.values(), seen, as_of=as_of)
+                    complete = True
                     self._pulse.proven()
-                elif gathered is None:
+                elif complete:
                     self._version = seen or self._version
-            elif filling and gathered is not None:
-                self._store.put(event.object)
-            elif gathered is not None:
-                gathered.append(event.object)
-            else:
+            elif complete:
                 self._apply(event)
-        if gathered is not None:
+            else:
+                # What happens while the list is sent comes in between: something may go again.
+                _keep(event, into)
+        if not complete:
             raise ConnectError(f"listing {self._path}: the stream ended before it was complete")
         self._pulse.ended()
+        return heard
 
-    def _arrived(self, objects: list[T] | None, version: str, *, as_of: float | None) -> None:
+    def _arrived(self, objects: Iterable[T] | None, version: str, *, as_of: float | None) -> None:
         """Everything is there; ``None`` where it is in the store already."""
         if objects is not None:
             self._store.replace(objects)
@@ -195,10 +240,7 @@ class Informer(Generic[T]):
 
     def _apply(self, event: WatchEvent[T]) -> None:
         item = event.object
-        if event.type == "DELETED":
-            self._store.drop(item)
-        else:
-            self._store.put(item)
+        _keep(event, self._store)
         version = item.metadata.resource_version if item.metadata else ""
         self._version = version or self._version
         self._failures = 0

@@ -141,8 +141,9 @@ class Ledger:
             return None
         if pod.node_name:
             raise BindRefused(f"pod {pod.key} is already bound to {pod.node_name}")
+        term = self._term()
         await self._assume(pod, node)
-        return await self.bind_assumed(pod, node)
+        return await self.bind_assumed(pod, node, term=term)
 
     def _free(self, pod: Pod) -> None:
         self._cache.forget(pod)
@@ -202,11 +203,16 @@ class Ledger:
         return pod
 
     async def _given_away(self, pod: Pod, node: str) -> str:
-        """Why the pod may not be on the node that it was meant for; ``""`` where it still may."""
+        """Why the pod may not be on the node that it was meant for; ``""`` where it still may.
+
+        What it was to get there may be somebody else's by now: then it gets what is free.
+        """
         if self._commit is None:
             return ""
         async with self._committing:
-            refusal, _ = await self._commit(pod, node, self._cache.snapshot())
+            refusal, annotations = await self._commit(pod, node, self._cache.snapshot())
+            if not refusal and self._cache.assumes(pod):
+                self._cache.assume_anew(pod, annotations)
         return refusal
 
     def _roll_forward(self, pod: Pod, node: str) -> None:

@@ -7,6 +7,8 @@ slow on purpose, since each touch costs a scheduling attempt.
 """
 
 import asyncio
+import heapq
+import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -72,7 +74,10 @@ class Nudge:
         self._clock = clock
         self._sleep = sleep
         self._waiting: dict[str, _Waiting] = {}
-        self._due: dict[str, _Waiting] = {}
+        # Those whose turn it is to be touched, by when they were touched last.
+        self._line: list[tuple[float, int, _Waiting]] = []
+        self._due: set[str] = set()
+        self._numbers = itertools.count()
         self._wake = asyncio.Event()
 
     def refused(self, pod: Pod, topics: Collection[str]) -> None:
@@ -105,13 +110,23 @@ class Nudge:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._due:
-                waiting = min(self._due.values(), key=lambda w: w.nudged_at)
-                rest = waiting.nudged_at + self._interval_seconds - self._clock()
+            while self._line:
+                nudged_at, number, waiting = self._line[0]
+                if waiting.nudged_at != nudged_at:
+                    # Touched since it was put here.
+                    heapq.heapreplace(self._line, (waiting.nudged_at, number, waiting))
+                    continue
+                if not self._still_waits(waiting):
+                    self._take_first()
+                    self._waiting.pop(waiting.uid, None)
+                    # There may be thousands of them, and others have something to do.
+                    await asyncio.sleep(0)
+                    continue
+                rest = nudged_at + self._interval_seconds - self._clock()
                 if rest > 0:
                     await self._rest(rest)
                     continue
-                del self._due[waiting.uid]
+                self._take_first()
                 await self._nudge(waiting)
 
     async def _rest(self, seconds: float) -> None:
@@ -124,16 +139,26 @@ class Nudge:
         self._wake.clear()
 
     def _touch(self, waiting: Iterable[_Waiting]) -> None:
-        self._due.update((w.uid, w) for w in waiting)
-        if self._due:
+        for each in waiting:
+            if each.uid not in self._due:
+                self._due.add(each.uid)
+                heapq.heappush(self._line, (each.nudged_at, next(self._numbers), each))
+        if self._line:
             self._wake.set()
 
-    async def _nudge(self, waiting: _Waiting) -> None:
+    def _take_first(self) -> None:
+        _, _, waiting = heapq.heappop(self._line)
+        self._due.discard(waiting.uid)
+
+    def _still_waits(self, waiting: _Waiting) -> bool:
         pod = self._cache.pod(waiting.key)
-        if pod is None or pod.uid != waiting.uid or pod.node_name:
+        return pod is not None and pod.uid == waiting.uid and not pod.node_name
+
+    async def _nudge(self, waiting: _Waiting) -> None:
+        await self._limiter.turn()
+        if not self._still_waits(waiting):
             self._waiting.pop(waiting.uid, None)
             return
-        await self._limiter.turn()
         waiting.nudged_at = self._clock()
         namespace, _, name = waiting.key.partition("/")
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"

@@ -292,7 +292,9 @@ class LiveView:
         if self._dropped.get(name, 0.0) >= start:
             # Deleted while it was being read: it must not come back.
             return False
-        self._node_store.put(found)
+        if self._cache.node(name) is None:
+            # Else the watch was faster, and may know more than the answer.
+            self._node_store.put(found)
         return True
 
     async def _look_for(self, key: str) -> None:
@@ -305,8 +307,8 @@ class LiveView:
                 pod = await self._client.pod(namespace, name)
             except ApiError as error:
                 if error.status == 404:
-                    # Unless the watch has told of another one of that name meanwhile.
-                    if key in self._cache.doubtful and meant is not None and self._cache.pod(key) is meant:
+                    # The one that was meant, and not another one of that name that the watch has told of.
+                    if key in self._cache.doubtful and meant is not None:
                         self._pod_store.drop(meant)
                     self._cache.doubtful.discard(key)
                     return
@@ -316,7 +318,9 @@ class LiveView:
             else:
                 if key in self._cache.doubtful:
                     self._cache.doubtful.discard(key)
-                    self._pod_store.put(pod)
+                    # What the watch has told meanwhile may be newer than the answer.
+                    if self._cache.pod(key) is meant:
+                        self._pod_store.put(pod)
                 return
             await asyncio.sleep(pause)
             pause = min(longest, pause * 2)
@@ -414,10 +418,10 @@ class _PodStore:
     def drop(self, pod: Pod) -> None:
         """A pod is gone."""
         version, before = self._cache.version, self._cache.pod(pod.key)
-        self._cache.drop_pod(pod.key)
+        self._cache.drop_pod(pod.key, pod.uid)
         if self._follower is not None:
-            self._follower.pod_gone(before or pod)
-            self._follow(news.of_pod(before, None))
+            self._follower.pod_gone(pod if before is None or before.uid != pod.uid else before)
+            self._follow(news.of_pod(before, self._cache.pod(pod.key)))
         if self._cache.version != version:
             self._tell()
 

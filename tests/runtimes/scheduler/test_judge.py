@@ -232,6 +232,7 @@ def test_a_bind_from_before_is_looked_at_again() -> None:
     there = make_pod("mine", cpu=3, uid="mine", node="a")
     other = make_pod("other", cpu=3, node="a")
 
-    assert judging.fits(pod, "a", make_cluster(["a"], [there]), Attempt()) == ""
-    assert judging.fits(pod, "a", make_cluster(["a"], [there, other]), Attempt()) == "Insufficient cpu"
-    assert judging.fits(pod, "a", make_cluster(["b"]), Attempt()) == "node a is gone"
+    assert judging.last_word(pod, "a", make_cluster(["a"], [there]), Attempt()) == ("", {})
+    full = make_cluster(["a"], [there, other])
+    assert judging.last_word(pod, "a", full, Attempt()) == ("Insufficient cpu", {})
+    assert judging.last_word(pod, "a", make_cluster(["b"]), Attempt()) == ("node a is gone", {})

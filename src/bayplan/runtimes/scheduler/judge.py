@@ -19,6 +19,7 @@ from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
 from bayplan.engine.make_room import Eviction, make_room
 from bayplan.engine.memory import Memory
+from bayplan.kube.meta import EMPTY
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.scheduler.nominations import Nomination
 from bayplan.snapshot.cluster import Snapshot
@@ -124,14 +125,21 @@ class Judge:
                 break
         return placed
 
-    def fits(self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt) -> str:
-        """Why the pod may not be on a node that it was meant for; ``""`` where it may."""
+    def last_word(
+        self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt
+    ) -> tuple[str, Mapping[str, str]]:
+        """Why the pod may not be on a node that it was meant for, or what it gets there."""
         others = cluster.without_on({node: {pod.uid}})
         if node not in others.rows:
-            return f"node {node} is gone"
+            return f"node {node} is gone", EMPTY
         decision = self._filter_one(pod, node, others, attempt)
         refusal = decision.refusal(0)
-        return decision.error or (refusal.reason.text if refusal else "")
+        if decision.error or refusal:
+            return decision.error or (refusal.reason.text if refusal else ""), EMPTY
+        if not self._hands_out:
+            return "", EMPTY
+        given = commit(self.policies, Question(pod, others.nodes, others, attempt.now), node, attempt)
+        return given.refusal, given.annotations
 
     def _judge(self, pod: Pod, cluster: Snapshot, attempt: Attempt, kept: Nomination | None) -> Judgement:
         choice = self._on_kept(pod, cluster, kept, attempt) or choose(

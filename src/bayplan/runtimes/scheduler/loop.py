@@ -7,12 +7,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from itertools import takewhile
 
-from bayplan.engine.guard import Attempt
-from bayplan.kube.meta import EMPTY
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.recording.recorder import Noted
@@ -106,9 +104,8 @@ class Loop:
         with self.generation.used() as generation:
             judge = generation.judges.get(pod.scheduler_name)
             if judge is None:
-                return "", EMPTY
-            work: Callable[[Attempt], str] = partial(judge.fits, pod, node, cluster)
-            return await self._workers.run(work), EMPTY
+                return "", self._live.view.cache.assumed_annotations(pod)
+            return await self._workers.run(partial(judge.last_word, pod, node, cluster))
 
     def _may_not(self) -> bool:
         problem = self._live.why_not_bind() or self._live.view.problem()
