@@ -36,3 +36,13 @@ def test_a_pause_fills_the_bucket_up_to_the_burst_and_no_further() -> None:
 
 async def test_nobody_waits_while_there_are_turns() -> None:
     await Limiter(per_second=0.001, burst=1).turn()
+
+
+def test_a_turn_that_would_come_too_late_is_left_to_others() -> None:
+    limiter = Limiter(per_second=10, burst=1, clock=Clock())
+    limiter.reserve()
+
+    refused = [limiter.reserve(within_seconds=0.05) for _ in range(1_000)]
+
+    assert min(refused) >= 0.05
+    assert limiter.reserve(within_seconds=1) == pytest.approx(0.1)

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from bayplan.client import lines as lines_module
 from bayplan.client.answer import BadAnswer
-from bayplan.client.line import Broken
+from bayplan.client.line import Broken, Place, open_line
 from bayplan.client.lines import Lines
 
 _REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
@@ -220,3 +223,38 @@ async def test_where_nobody_listens_there_is_no_line() -> None:
 
     with pytest.raises(OSError):  # noqa: PT011 - refused, or reset: that is the system's choice
         await _ask(lines)
+
+
+async def test_whoever_waited_for_a_turn_has_less_time_to_open_a_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twice the time could be over before a bind goes out, and somebody else be the one who binds."""
+    given: list[float] = []
+
+    def noted(place: Place, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> socket.socket:
+        given.append(timeout_seconds)
+        return open_line(place, tls, timeout_seconds=timeout_seconds)
+
+    monkeypatch.setattr(lines_module, "open_line", noted)
+
+    async def breaks(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.2)
+
+    async with _serving(breaks, limit=1) as server:
+        first = asyncio.create_task(_ask(server.lines))
+        await asyncio.sleep(0)
+        with pytest.raises(Broken):
+            await _ask(server.lines, timeout_seconds=30)
+        await asyncio.gather(first, return_exceptions=True)
+
+    assert len(given) == 2
+    assert given[1] < 29.9
+
+
+async def test_no_connection_is_opened_when_the_time_is_over() -> None:
+    async with _serving(_answers) as server:
+        with pytest.raises(TimeoutError):
+            await _ask(server.lines, timeout_seconds=0)
+
+        assert server.connections == 0

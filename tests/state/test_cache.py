@@ -14,6 +14,8 @@ from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label
 from bayplan.snapshot.conditions import PodLabel
 from bayplan.snapshot.table import PodsUnknown
+from bayplan.snapshot.tally import _FOLD
+from bayplan.state import cache as cache_module
 from bayplan.state.cache import Cache
 from bayplan.testing import make_node, make_pod
 
@@ -412,3 +414,20 @@ def test_after_a_change_it_takes_a_new_picture(change: str) -> None:
     after = cache.snapshot()
     assert cache.same_nodes is after
     assert (after.era is before.era) == (change == "a bind in doubt")
+
+
+def test_pods_that_came_and_went_leave_nothing_where_nobody_takes_a_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cache_module, "_TRACES", 50)
+    cache = Cache()
+    cache.put_node(make_node("n").object)
+
+    for number in range(5_000):
+        for node in (None, "n"):
+            cache.put_pod(make_pod(f"p{number}", uid=str(number), node=node))
+        cache.drop_pod(f"default/p{number}")
+
+    kept = sum(map(len, cache._came.values())) + len(cache._line) + len(cache._tally._since)
+    assert kept <= 2 * 50 + cache_module._GAPS + _FOLD
+    assert cache.snapshot().nodes.count().tolist() == [0]

@@ -471,3 +471,43 @@ async def test_a_bug_of_ours_shows_and_everything_is_listed_again() -> None:
         assert not task.done()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("lists", [1, 2])
+async def test_what_goes_while_the_list_is_sent_is_not_in_it(lists: int) -> None:
+    lines = [
+        event("ADDED", node("a", 5)),
+        event("ADDED", node("b", 5)),
+        event("DELETED", node("a", 6)),
+        event("MODIFIED", node("b", 7)),
+        bookmark(7, end=True),
+    ]
+    again = [streaming([*initial(["a"], 3), event("ERROR", EXPIRED)])] * (lists - 1)
+
+    async with informed(*again, streaming(lines, stay=True)) as (informer, copy, _):
+        await until(lambda: informer.lists == lists and copy.names == {"b"})
+
+
+async def test_a_server_that_ends_watches_at_once_is_left_alone_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(informer_module, "_BACKOFF_SECONDS", (3600.0, 3600.0))
+
+    async with informed(streaming(initial(["a"], 5)), streaming([])) as (informer, _, api):
+        await until(lambda: informer.last_error != "")
+
+        assert informer.last_error == "watching /api/v1/nodes: the server ends the watch at once"
+        assert informer.age_seconds > 0
+        assert len(api.asked) == 2
+
+
+async def test_a_watch_that_told_something_before_it_ended_is_opened_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(informer_module, "_BACKOFF_SECONDS", (3600.0, 3600.0))
+    told = [streaming([bookmark(version)]) for version in range(6, 9)]
+
+    async with informed(streaming(initial(["a"], 5)), *told) as (informer, _, api):
+        await until(lambda: len(api.asked) == 5)
+
+        assert informer.last_error == ""

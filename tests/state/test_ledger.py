@@ -550,3 +550,54 @@ async def test_what_was_decided_before_somebody_else_may_have_bound_is_not_sent(
 
     assert api.posts == []
     assert counts(cache) == [0, 0]
+
+
+async def test_a_bind_of_another_term_is_not_sent_although_we_lead_again() -> None:
+    """A process that stood still during the last word: somebody else may have given the place away."""
+    pod, api, term = make_pod("p", uid="u"), Api(), 1
+
+    async def stands_still(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        nonlocal term
+        term = 2
+        return "", {}
+
+    cache = make_cache(pod)
+    ledger = Ledger(cache, api, commit=stands_still, timeout_seconds=1, term=lambda: term)  # type: ignore[arg-type]
+
+    assert "another one was the leader meanwhile" in await bind(ledger, pod, "a")
+
+    assert api.posts == []
+    assert cache.assumed_count == 0
+
+
+async def test_what_somebody_else_has_given_away_meanwhile_is_not_given_once_more() -> None:
+    pod, api, term = make_pod("p", uid="u"), Api(ConnectError("lost")), 1
+    sent: list[object] = []
+
+    async def first_that_is_free(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        taken = {other.annotations.get("gpu") for other in cluster.pods_on(node) if other.uid != pod.uid}
+        return "", {"gpu": min({"0", "1"} - taken)}
+
+    post = api.request
+
+    async def noted(method: str, path: str, *, body: dict[str, dict[str, str]], **more: object) -> bytes:
+        sent.append(body["metadata"]["annotations"])
+        return await post(method, path, body=body, **more)
+
+    api.request = noted  # type: ignore[method-assign]
+    cache = make_cache(pod)
+    ledger = Ledger(
+        cache,
+        api,  # type: ignore[arg-type]
+        commit=first_that_is_free,
+        timeout_seconds=1,
+        term=lambda: term,
+    )
+    assert "unknown" in await bind(ledger, pod, "a")
+    term = 2
+    cache.put_pod(make_pod("other", uid="o", node="a", annotations={"gpu": "0"}))
+    await until(lambda: not ledger.unsettled_count)
+
+    assert sent == [{"gpu": "0"}, {"gpu": "1"}]
+    assert cache.assumed_annotations(pod) == {"gpu": "1"}
+    assert counts(cache) == [2, 0]

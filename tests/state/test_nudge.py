@@ -197,3 +197,39 @@ async def test_a_pod_that_rests_does_not_keep_another_one_waiting() -> None:
         world.nudge.changed(PRICE)
 
     assert world.api.touched == ["first", "second"]
+
+
+async def test_others_have_their_turn_while_thousands_are_looked_through_that_are_gone() -> None:
+    world, turns = World(), 0
+    for number in range(2_000):
+        world.cache.drop_pod(world.waits(f"gone-{number}", PRICE).key)
+    world.waits("waits", PRICE)
+    task = asyncio.create_task(world.nudge.run())
+    await asyncio.sleep(0)
+
+    world.nudge.changed(PRICE)
+    while not world.api.touched:
+        turns += 1
+        await asyncio.sleep(0)
+    task.cancel()
+
+    assert world.api.touched == ["waits"]
+    assert turns >= 2_000
+
+
+async def test_who_was_touched_while_it_was_put_in_line_again_is_left_alone() -> None:
+    world = World(interval_seconds=10)
+    world.waits("waits", PRICE)
+    patch = world.api.patch
+
+    async def changes_meanwhile(path: str, body: dict[str, Any], **more: object) -> bytes:
+        world.nudge.changed(PRICE)
+        return await patch(path, body, **more)
+
+    world.api.patch = changes_meanwhile  # type: ignore[method-assign]
+    async with world.running():
+        world.nudge.changed(PRICE)
+        while len(world.api.touched) < 2:  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0)
+
+    assert world.rests[0] == 10

@@ -125,6 +125,7 @@ class Api:
         self.while_reading: Callable[[], None] = lambda: None
 
     async def pod(self, namespace: str, name: str) -> Any:
+        self.while_reading()
         if name not in self.pods:
             raise ApiError(404, "not found", doing="reading")
         return self.pods[name]
@@ -156,6 +157,76 @@ async def test_a_pod_by_assumption_that_a_list_did_not_have_is_looked_for(there:
 
     assert now(view).nodes.count().tolist() == [count]
     assert view.cache.assumed_count == 0
+
+
+async def test_a_node_that_the_watch_has_told_of_is_not_put_back_by_an_older_answer() -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    newer = make_node("new", labels={"from": "the watch"}).object
+    api.while_reading = lambda: node_store(view).put(newer)
+
+    assert await view.read(["new"])
+
+    assert view.cache.node("new") is newer
+
+
+@pytest.mark.parametrize(
+    "there", [pytest.param(True, id="and is bound"), pytest.param(False, id="and is gone")]
+)
+async def test_a_pod_that_the_watch_has_told_of_is_not_put_back_by_an_older_answer(there: bool) -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    view.cache.assume(make_pod("late", uid="l"), "n")
+    api.pods["late"] = make_pod("late", uid="l")
+
+    def told() -> None:
+        if there:
+            pod_store(view).put(make_pod("late", uid="l", node="n"))
+        else:
+            pod_store(view).drop(make_pod("late", uid="l", node="n"))
+
+    api.while_reading = told
+    pod_store(view).replace([])
+    async with asyncio.timeout(5):
+        while view.cache.doubtful:  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0)
+
+    assert now(view).nodes.count().tolist() == [int(there)]
+
+
+async def test_one_that_is_not_to_be_bound_any_more_and_is_gone_does_not_wait_for_ever() -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    pod = make_pod("late", uid="l")
+    view.cache.assume(pod, "n")
+    api.while_reading = lambda: view.cache.forget(pod)
+
+    pod_store(view).replace([])
+    async with asyncio.timeout(5):
+        while view.cache.doubtful:  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0)
+
+    assert view.cache.pod_count == 0
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param(lambda store, old: store.drop(old), id="it is gone"),
+        pytest.param(lambda store, old: store.put(old), id="it has failed"),
+    ],
+)
+async def test_late_news_of_the_pod_before_it_do_not_free_the_place_of_a_pod(
+    late: Callable[[Any, Any], None],
+) -> None:
+    """A pod of a StatefulSet is made anew under its name, and bound before our watch knows of either."""
+    view = make_view()
+    view.cache.assume(make_pod("db-0", uid="new"), "n")
+
+    late(pod_store(view), make_pod("db-0", uid="old", phase="Failed"))
+
+    assert now(view).nodes.count().tolist() == [1]
+    assert view.cache.assumed_uids == {"new"}
 
 
 class Followed:
