@@ -293,6 +293,7 @@ def test_columns_of_a_snapshot_show_what_is_there(tmp_path: Path) -> None:
         pytest.param(
             ["serve", "POLICY", "--tls-cert", "policy.py", "--tls-key", "k"], "Error: key ", id="no key"
         ),
+        pytest.param(["serve", "bytes.py"], "bytes.py: source code string", id="no text at all"),
         pytest.param(["serve", "."], ". is a directory; give a file, such as policy.py", id="a directory"),
         pytest.param(
             ["serve", "bayplan.yaml"], "did you mean --config bayplan.yaml?", id="a configuration as a policy"
@@ -308,6 +309,7 @@ def test_serve_says_in_one_line_why_it_does_not_start(
     tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     use = str(policy(tmp_path))
+    (tmp_path / "bytes.py").write_bytes(b"\0" * 100)
     ports = ["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"]
     given = [use if argument == "POLICY" else argument for argument in arguments]
 
@@ -325,6 +327,50 @@ def test_serve_says_in_one_line_why_it_does_not_start(
     assert error.startswith("Error: ")
     assert said in error
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
+def test_a_full_disk_is_said_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [BAYPLAN, "columns"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == "Error: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        pytest.param(
+            "profiles: [{schedulerName: x}, {schedulerName: x}]", "two profiles for scheduler 'x'", id="twice"
+        ),
+        pytest.param(
+            "profiles: [{schedulerName: x, kubeSchedulerConfig: nope.yaml}]",
+            "nope.yaml",
+            id="no such profile",
+        ),
+        pytest.param(
+            "podInitialBackoff: 20s\n  podMaxBackoff: 1s", "less than podInitialBackoff", id="backoff"
+        ),
+        pytest.param("leaderElection: {leaseDuration: 3s}", "3s is too short", id="a short Lease"),
+        pytest.param("profiles: [{schedulerName: Foo Bar}]", "which the API server refuses", id="a name"),
+    ],
+)
+def test_check_finds_what_schedule_would_refuse(tmp_path: Path, section: str, said: str) -> None:
+    config = tmp_path / "bayplan.yaml"
+    config.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies: [{use: MostAllocated}]\n"
+        f"cluster: {{source: snapshot, snapshot: s.json}}\nscheduler:\n  {section}\n"
+    )
+    node, pod = '{"kind":"Node","metadata":{"name":"n"}}', '{"kind":"Pod","metadata":{"name":"p"}}'
+    (tmp_path / "s.json").write_text(f'{{"kind":"List","items":[{node},{pod}]}}')
+
+    result = run("check", "--config", str(config))
+
+    assert result.exit_code == 1
+    assert said in result.output
 
 
 @pytest.mark.parametrize("form", ["table", "json"])

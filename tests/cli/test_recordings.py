@@ -55,6 +55,40 @@ def test_a_file_that_changed_since_is_not_run_in_place_of_the_one_recorded(desk:
     assert f"{policy} has changed since: say with which policies, as policy files or" in ended.output
 
 
+def test_a_report_is_not_written_over_what_is_compared(desk: Desk, tmp_path: Path) -> None:
+    config, before = tmp_path / "bayplan.yaml", desk.file.read_bytes()
+
+    for target in (desk.file, tmp_path / "." / desk.file.name, config):
+        ended = bayplan("compare", desk.file, "-c", config, "--html", target)
+        assert ended.exit_code == 2
+        assert "is one of the files that are compared" in ended.output
+
+    assert desk.file.read_bytes() == before
+    assert config.read_text().startswith("apiVersion")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["compare", "FILE", "-c", "CONFIG", "--html", "MISSING/x.html"], id="a report"),
+        pytest.param(["export-test", "FILE", "--pod", "web-0", "--out", "FILE/tests"], id="a test"),
+        pytest.param(["init", "FILE/new"], id="a first policy"),
+    ],
+)
+def test_where_nothing_can_be_written_is_said_in_one_line(
+    desk: Desk, tmp_path: Path, arguments: list[str]
+) -> None:
+    places = {"FILE": desk.file, "CONFIG": tmp_path / "bayplan.yaml", "MISSING": tmp_path / "missing"}
+    for name, path in places.items():
+        arguments = [each.replace(name, str(path)) for each in arguments]
+
+    ended = bayplan(*arguments)
+
+    assert ended.exit_code == 1
+    assert isinstance(ended.exception, SystemExit)
+    assert "Error: " in ended.output
+
+
 def test_what_a_recording_holds_is_never_run(desk: Desk, tmp_path: Path) -> None:
     desk.file.write_text(desk.file.read_text().replace("import bayplan", "open('/nowhere/x')"))
     (tmp_path / "policy.py").unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import threading
 from collections import defaultdict
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.controlplane.manifests import pod_manifest
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.e2e.asking import why
+from tests.e2e.extender import COMMAND
 from tests.e2e.second_scheduler import NAME, SecondScheduler
 
 pytestmark = pytest.mark.e2e
@@ -39,6 +41,9 @@ def test_two_hundred_pods_are_bound_and_no_node_is_over_its_size(
         assert bayplan.metric("bayplan_pod_scheduling_sli_duration_seconds_count") == 200
         assert bayplan.metric("bayplan_pending_pods") == 0
         assert cluster.api.get("leases", NAME)["spec"]["holderIdentity"]
+        command = [str(COMMAND), "state", "verify", f"--server=http://127.0.0.1:{bayplan.ops_port}"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert "ok: the view is true; 10 nodes, 200 pods" in ended.stdout, ended.stdout + ended.stderr
     assert cluster.api.get("leases", NAME)["spec"]["holderIdentity"] == "", "it was given back"
 
 

@@ -58,6 +58,40 @@ def test_in_a_folder_it_is_a_file_each_and_hosts_have_their_own(tmp_path: Path) 
     assert all(yaml.safe_load((out / name).read_text())["kind"] for name in names)
 
 
+def test_files_of_another_time_are_not_left_among_the_new_ones(tmp_path: Path) -> None:
+    """Their numbers differ, so that `kubectl apply -f` would bring the old Deployment back."""
+    out, values = tmp_path / "out", tmp_path / "values.yaml"
+    values.write_text("createNamespace: false\n")
+    first = [run("render", "sidecar", policy(tmp_path), "-n", "team", "--out", out) for _ in range(2)]
+    before = {path.name: path.read_text() for path in out.iterdir()}
+
+    changed = run("render", "sidecar", policy(tmp_path), "-n", "team", "--values", values, "--out", out)
+
+    assert [result.exit_code for result in first] == [0, 0]
+    assert changed.exit_code == 1
+    assert "of an earlier time would be applied, too: remove what is there" in changed.output
+    assert {path.name: path.read_text() for path in out.iterdir()} == before
+
+
+def test_a_resource_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    twice = ("--managed-resource", "example.com/gpu") * 2
+
+    result = run("render", "sidecar", policy(tmp_path), *twice)
+
+    assert result.exit_code == 1
+    assert "'example.com/gpu' is there twice: kube-scheduler does not start so" in result.output
+
+
+def test_a_scheduler_that_would_not_start_is_not_rendered(tmp_path: Path) -> None:
+    policy(tmp_path)
+    text = "policies: [{use: policy.py}]\nscheduler: {podInitialBackoff: 20s, podMaxBackoff: 1s}\n"
+
+    result = run("render", "standalone", "--config", configuration(tmp_path, text))
+
+    assert result.exit_code == 1
+    assert "scheduler.podMaxBackoff: 1s is less than podInitialBackoff" in result.output
+
+
 def test_the_second_scheduler_has_two_names(tmp_path: Path) -> None:
     assert run("render", "scheduler").stdout == run("render", "standalone").stdout
 

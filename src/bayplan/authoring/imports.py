@@ -48,8 +48,10 @@ def import_file(path: Path) -> ModuleType:
     except BaseException as error:
         shelf.take_down([name for name in shelf.modules() if name not in before])
         if isinstance(error, SyntaxError):
-            file = path if error.filename == str(target) else error.filename
-            raise PolicyError(f"{file}:{error.lineno}: {error.msg}") from error
+            # Of bytes that are no text at all Python names neither file nor line.
+            file = path if error.filename in (str(target), None) else error.filename
+            line = f":{error.lineno}" if error.lineno is not None else ""
+            raise PolicyError(f"{file}{line}: {error.msg}") from error
         if isinstance(error, Exception | SystemExit) and not isinstance(error, PolicyError):
             text = shelf.plain(f"{type(error).__name__}: {error}")
             raise PolicyError(f"{_line_in(path, error)}: {text}") from error

@@ -21,10 +21,12 @@ def command(policies: tuple[str, ...], output: str, **flags: Any) -> None:
     """
     from bayplan.cli.failing import explained
     from bayplan.cli.render import show_check
+    from bayplan.cli.scheduler_section import check_scheduler
     from bayplan.config.flags import Flags
     from bayplan.runtimes.extender.check import check
 
     with explained():
         report = check(policies, Flags(**flags))
+        check_scheduler(policies, Flags(**flags))
     show_check(report, output=output)
     raise SystemExit(1 if report.problems else 0)

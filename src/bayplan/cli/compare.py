@@ -53,6 +53,8 @@ def command(file: Path, configs: tuple[Path, ...], price_label: str, html: Path 
 
     if len(configs) > 2:
         raise click.UsageError("give --config twice at most: the one and the other")
+    if html is not None and html.resolve() in {path.resolve() for path in (file, *configs)}:
+        raise click.UsageError(f"--html {html} is one of the files that are compared: name another one")
 
     def side_of(loaded: Loaded) -> Side:
         known: dict[Configuration, Again] = {}

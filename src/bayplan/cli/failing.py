@@ -39,3 +39,8 @@ def explained() -> Iterator[None]:
         yield
     except ours as error:
         raise click.ClickException(str(error)) from error
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        # A file that somebody named; without a name it is none of his.
+        if error.filename is None:
+            raise
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from error

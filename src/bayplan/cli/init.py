@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from bayplan.cli.failing import explained
 from bayplan.cli.starter import UnknownPolicyError, first_files, names, policy_files, write_files
 
 _EPILOG = f"""\b
@@ -29,7 +30,8 @@ def command(directory: Path, policies: tuple[str, ...], *, force: bool) -> None:
     """
     try:
         texts = policy_files(policies) if policies else first_files()
-        written = write_files(directory, texts, force=force)
+        with explained():
+            written = write_files(directory, texts, force=force)
     except UnknownPolicyError as error:
         raise click.BadParameter(str(error), param_hint="--policy") from error
     except FileExistsError as error:

@@ -1,6 +1,8 @@
 """``bayplan``: the list of commands, and how errors reach the terminal."""
 
+import errno
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,4 +78,12 @@ def main() -> None:
     """Run a command: exit 0 for yes, 1 for no, 2 for misuse."""
     # kubectl runs a program called kubectl-bayplan for `kubectl bayplan`.
     plugin = Path(sys.argv[0]).stem == "kubectl-bayplan"
-    commands(prog_name="kubectl bayplan" if plugin else "bayplan")
+    try:
+        commands(prog_name="kubectl bayplan" if plugin else "bayplan")
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        # What is left in the buffer goes nowhere: else Python would complain of it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
+        sys.exit(1)

@@ -69,7 +69,7 @@ class _Shape(click.Choice[str]):
 @click.option("--replicas", type=click.IntRange(min=1), help="How many pods.  [2]")
 @click.option("--scheduler-name", metavar="NAME", help="schedulerName of pods.  [bayplan-scheduler]")
 @click.option("--scheduler-image", metavar="IMAGE[:TAG]", help="kube-scheduler of the sidecar.")
-@click.option("--weight", type=click.IntRange(min=1), help="Of our scores.  [1]")
+@click.option("--weight", type=click.IntRange(1, 2**31 - 1), help="Of our scores.  [1]")
 @click.option(
     "--managed-resource",
     "managed",
@@ -123,6 +123,7 @@ def command(shape: Any, policies: tuple[str, ...], config: Path | None, **option
     Nothing is changed anywhere: apply it with kubectl. Verbs and rights are those that the policies need.
     """
     from bayplan.cli.failing import explained
+    from bayplan.cli.scheduler_section import check_scheduler
     from bayplan.config.flags import Flags
     from bayplan.install.plan import Wishes, plan
     from bayplan.install.versions import parse_version
@@ -142,6 +143,8 @@ def command(shape: Any, policies: tuple[str, ...], config: Path | None, **option
             f" {' and '.join(_PART_OF[options['part']])}"
         )
     with explained():
+        if shape == "standalone":
+            check_scheduler(policies, Flags(config=config), meant=True)
         release = plan(
             policies,
             Flags(config=config),

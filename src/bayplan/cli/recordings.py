@@ -46,8 +46,11 @@ def show_replay(found: "Replay", *, output: str) -> None:
             highlight=False,
         )
     verbs = ", ".join(f"{count} {verb}" for verb, count in sorted(found.equal.items()))
-    word = "[green]ok[/green]: " if found.total and not found.differences else ""
+    word = "" if found.differences else "[green]ok[/green]: "
     same = found.total - len(found.differences)
+    if not found.total:
+        out.print("nothing to compare: no answer of the policies was recorded", highlight=False)
+        return
     out.print(
         f"{word}{same} of {found.total} answers are the same, byte for byte{f' ({verbs})' if verbs else ''}",
         highlight=False,

@@ -16,7 +16,7 @@ def command() -> None:
     default="http://127.0.0.1:8889",
     show_default=True,
     metavar="URL",
-    help="The server's ops address.",
+    help="The server's ops address; of `bayplan schedule` http://127.0.0.1:8891.",
 )
 @output_option
 def verify(server: str, output: str) -> None:

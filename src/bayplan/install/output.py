@@ -1,7 +1,8 @@
 """Objects as a text, or as files: one stream of YAML, a List in JSON, or a file each."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from bayplan.install.errors import InstallError
 from bayplan.install.evaluate import to_yaml
 
 Object = dict[str, Any]
+_OURS = re.compile(r"\d{2}-[a-z]+-.+\.yaml")
 
 
 def as_stream(objects: Sequence[Object]) -> str:
@@ -30,6 +32,7 @@ def write_each(objects: Sequence[Object], directory: Path, *, host_files: dict[s
         f"{number:02d}-{one['kind'].lower()}-{one['metadata']['name']}.yaml": to_yaml(one)
         for number, one in enumerate(objects, 1)
     }
+    _refuse_leftovers(directory, texts)
     texts |= {f"control-plane/{name}": text for name, text in host_files.items()}
     written = []
     try:
@@ -41,3 +44,15 @@ def write_each(objects: Sequence[Object], directory: Path, *, host_files: dict[s
     except OSError as error:
         raise InstallError(f"{directory}: {error.strerror or error}") from error
     return written
+
+
+def _refuse_leftovers(directory: Path, fresh: Collection[str]) -> None:
+    """Files of another set of objects have other numbers: old ones would be applied after the new ones."""
+    there = sorted(path.name for path in directory.glob("*.yaml")) if directory.is_dir() else []
+    old = [name for name in there if _OURS.fullmatch(name) and name not in fresh]
+    if old:
+        more = f" and {len(old) - 1} more" if len(old) > 1 else ""
+        raise InstallError(
+            f"{directory}: {old[0]}{more} of an earlier time would be applied, too: remove what is there, or"
+            " name another folder"
+        )

@@ -95,6 +95,12 @@ def _name_of_another(values: Values, loaded: Loaded) -> None:
 
 
 def _no_resources(values: Values) -> None:
+    names = [str(resource.get("name") or "") for resource in values.extender.managed_resources]
+    for name in names:
+        if names.count(name) > 1:
+            raise InstallError(
+                f"managed resource: {name!r} is there twice: kube-scheduler does not start so; name it once"
+            )
     for resource in values.extender.managed_resources:
         if problem := name_problem(str(resource.get("name") or "")):
             raise InstallError(

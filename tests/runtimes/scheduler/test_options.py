@@ -126,6 +126,27 @@ def test_leader_election_can_be_left_out(tmp_path: Path) -> None:
     assert options(tmp_path, leader_elect=False).lease is None
 
 
+def test_the_name_of_the_clusters_own_scheduler_is_warned_of(tmp_path: Path) -> None:
+    config = write(tmp_path, scheduler={"profiles": [{"schedulerName": "default-scheduler"}]})
+
+    (text,) = cautions(load_all([], Flags(config=config)))
+
+    assert text.startswith("default-scheduler is the name of the cluster's own scheduler")
+
+
+def test_an_empty_name_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a schedulerName is empty"):
+        options(tmp_path, scheduler_name=("",), leader_elect=False)
+
+
+@pytest.mark.parametrize("name", ["Foo Bar", "x" * 254, "a_b"])
+def test_a_name_that_no_lease_can_have_is_an_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="which the API server refuses: small letters"):
+        options(tmp_path, scheduler_name=(name,))
+
+    options(tmp_path, {"scheduler": {"leaderElection": {"resourceName": "mine"}}}, scheduler_name=(name,))
+
+
 def test_a_nudge_is_told_to_do_nothing_here(tmp_path: Path) -> None:
     config = write(tmp_path, cluster={"nudge": {"enabled": True}})
 

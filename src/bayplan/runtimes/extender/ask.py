@@ -24,6 +24,9 @@ def ask_verification(server: str) -> Verification:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - checked above
             return _VERIFICATION.decode(response.read())
     except urllib.error.HTTPError as error:
-        raise AskError(f"{url}: {error.read().decode(errors='replace')[:300]}") from error
+        said = error.read().decode(errors="replace")
+        if "html" in error.headers.get("Content-Type", ""):
+            said = "this is a page for people; the ops address is another one (--ops-listen)"
+        raise AskError(f"{url}: {said[:300]}") from error
     except (OSError, msgspec.MsgspecError) as error:
-        raise AskError(f"{url}: {error}; is `bayplan serve` running there?") from error
+        raise AskError(f"{url}: {error}; is Bayplan running there?") from error

@@ -1,5 +1,6 @@
 """From the configuration to a scheduler: whose pods, which cluster, which Lease."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +30,8 @@ from bayplan.runtimes.shadow import ShadowOptions
 from bayplan.state.sources.book import Declared
 from bayplan.state.writer import LeaseOptions
 
+_DEFAULT = "default-scheduler"
+_OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LEASE_SLACK_SECONDS = 0.5
 
 
@@ -75,23 +78,37 @@ class Options:
     watch_interpreter: bool = True
 
 
+def check_section(loaded: Loaded) -> Profiles:
+    """The profiles of the configuration; `ConfigError` for what is wrong with it in any cluster."""
+    config, scheduler = loaded.config, loaded.config.scheduler
+    if config.cluster.nodes_only:
+        raise ConfigError("cluster.nodesOnly: a scheduler places pods, and has to follow them: take it away")
+    profiles = profiles_from(loaded)
+    if "" in profiles:
+        raise ConfigError(
+            "scheduler.profiles: a schedulerName is empty: pods without one are kube-scheduler's"
+        )
+    address(scheduler.ops_listen, key="scheduler.opsListen")
+    if scheduler.pod_max_backoff.seconds < scheduler.pod_initial_backoff.seconds:
+        raise ConfigError(
+            f"scheduler.podMaxBackoff: {scheduler.pod_max_backoff.text} is less than podInitialBackoff"
+        )
+    if scheduler.leader_election.leader_elect:
+        _check_lease(scheduler, first=next(iter(profiles)))
+    return profiles
+
+
 def options_from(loaded: Loaded, *, version: str) -> Options:
     """What the configuration asks for."""
     config, base = loaded.config, loaded.base
     scheduler = config.scheduler
     if config.cluster.source not in LIVE:
         raise ConfigError("a scheduler needs a cluster to bind pods in: give --kubeconfig or --in-cluster")
-    if config.cluster.nodes_only:
-        raise ConfigError("cluster.nodesOnly: a scheduler places pods, and has to follow them: take it away")
+    profiles = check_section(loaded)
     _, connection = open_cluster(config.cluster, base)
     assert connection is not None, "both sources are ways to an API server"
-    profiles = profiles_from(loaded)
     listen = address(scheduler.ops_listen, key="scheduler.opsListen")
     instance = identity(listen)
-    if scheduler.pod_max_backoff.seconds < scheduler.pod_initial_backoff.seconds:
-        raise ConfigError(
-            f"scheduler.podMaxBackoff: {scheduler.pod_max_backoff.text} is less than podInitialBackoff"
-        )
     return Options(
         profiles=profiles,
         connection=connection,
@@ -126,14 +143,20 @@ def changed(options: Options, loaded: Loaded) -> Options:
 
 
 def cautions(loaded: Loaded) -> list[str]:
-    """What is allowed and has no meaning here."""
-    if not loaded.config.cluster.nudge.enabled:
-        return []
-    return [
-        "cluster.nudge is enabled and does nothing here: it has kube-scheduler try waiting pods again, and"
-        " `bayplan schedule` tries its own when there is news for them; take it out, or keep it for"
-        " `bayplan serve`"
-    ]
+    """What is allowed, and has no meaning here or is rarely meant."""
+    found = []
+    if loaded.config.cluster.nudge.enabled:
+        found.append(
+            "cluster.nudge is enabled and does nothing here: it has kube-scheduler try waiting pods again,"
+            " and `bayplan schedule` tries its own when there is news for them; take it out, or keep it for"
+            " `bayplan serve`"
+        )
+    if any(entry.scheduler_name == _DEFAULT for entry in loaded.config.scheduler.profiles):
+        found.append(
+            f"{_DEFAULT} is the name of the cluster's own scheduler: where that runs too, both place the same"
+            " pods, and whoever is later is refused"
+        )
+    return found
 
 
 def _lease(
@@ -142,16 +165,29 @@ def _lease(
     section = scheduler.leader_election
     if not section.leader_elect:
         return None
-    margin_seconds = scheduler.bind_timeout.seconds + _LEASE_SLACK_SECONDS
-    if section.lease_duration.seconds < 2 * margin_seconds:
-        raise ConfigError(
-            f"scheduler.leaderElection.leaseDuration: {section.lease_duration.text} is too short: a bind may"
-            f" take {scheduler.bind_timeout.text} (bindTimeout); want {2 * margin_seconds:.0f}s or more"
-        )
     return LeaseOptions(
         name=section.resource_name or first,
         namespace=section.resource_namespace or connection.namespace,
         identity=instance,
         duration_seconds=int(section.lease_duration.seconds),
-        margin_seconds=margin_seconds,
+        margin_seconds=_margin_seconds(scheduler),
     )
+
+
+def _margin_seconds(scheduler: SchedulerSection) -> float:
+    return scheduler.bind_timeout.seconds + _LEASE_SLACK_SECONDS
+
+
+def _check_lease(scheduler: SchedulerSection, *, first: str) -> None:
+    section, margin_seconds = scheduler.leader_election, _margin_seconds(scheduler)
+    if section.lease_duration.seconds < 2 * margin_seconds:
+        raise ConfigError(
+            f"scheduler.leaderElection.leaseDuration: {section.lease_duration.text} is too short: a bind may"
+            f" take {scheduler.bind_timeout.text} (bindTimeout); want {2 * margin_seconds:.0f}s or more"
+        )
+    name = section.resource_name or first
+    if not _OBJECT_NAME.fullmatch(name):
+        raise ConfigError(
+            f"scheduler name {first!r}: the Lease is called {name!r}, which the API server refuses: small"
+            " letters, digits, dots and dashes; give leaderElection.resourceName, or another schedulerName"
+        )

@@ -53,6 +53,7 @@ from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Requested
 from bayplan.state.live import LiveCluster
 from bayplan.state.sources.book import Sources, Watchers
+from bayplan.state.verify import Verification
 from bayplan.web.app import PageApp
 
 log = logging.getLogger(__name__)
@@ -128,7 +129,12 @@ class Server:
         options = self.options
         async with contextlib.AsyncExitStack() as stack:
             # First of all: the address is also who we are.
-            ops = OpsApp(self.vitals.health, self.metrics, refresh=self.vitals.refresh)
+            ops = OpsApp(
+                self.vitals.health,
+                self.metrics,
+                refresh=self.vitals.refresh,
+                verify=self._verify,
+            )
             self.ops_listener = Listener(
                 HttpServer(ops.handle, Limits()), options.ops_listen, flag="--ops-listen"
             )
@@ -241,6 +247,9 @@ class Server:
                 options.record, version=options.version, count=self.metrics.recorded
             )
             stack.push_async_callback(asyncio.to_thread, recorder.close)
+
+    async def _verify(self) -> Verification:
+        return await self.live.verify()
 
     def _compose(self, client: ApiClient) -> None:
         options = self.options

@@ -26,6 +26,7 @@ from bayplan.snapshot.bynode import PLAIN
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Readings, key_of
 
+_SOME = 5
 _TEMPLATE = '''"""{said} about pod {title} at {moment}; written by `bayplan export-test`."""
 
 from datetime import datetime
@@ -81,8 +82,9 @@ def last_filter(path: Path, pod: str) -> Case:
             if case.pod == pod:
                 found = case
     if found is None:
-        some = ", ".join(sorted(seen)[:5]) or "none"
-        raise RecordingError(f"{path}: pod {pod} was never filtered; recorded are {some}, ...")
+        some = ", ".join(sorted(seen)[:_SOME])
+        others = f"recorded are {some}{', ...' if len(seen) > _SOME else ''}" if seen else "nobody was"
+        raise RecordingError(f"{path}: pod {pod} was never filtered; {others}")
     return found
 
 
