@@ -3,24 +3,24 @@
 The pod's UID goes along both times: one that was made anew under the same name is another pod.
 """
 
+import time
 from datetime import UTC, datetime
 
 from bayplan.client.errors import ApiError
 from bayplan.client.rest import ApiClient, pod_path
 from bayplan.kube.pod import Pod
 
-_TIMEOUT_SECONDS = 10.0
 _GONE = (404, 409)
 
 
-async def evict_pod(
-    client: ApiClient, victim: Pod, *, message: str, timeout_seconds: float = _TIMEOUT_SECONDS
-) -> bool:
+async def evict_pod(client: ApiClient, victim: Pod, *, message: str, timeout_seconds: float) -> bool:
     """Delete the pod; whether it was still there to be deleted. Its own grace period counts.
 
+    Both requests together have so many seconds: none goes out later, when somebody else may be who acts.
     Needs the right to patch ``pods/status`` and to delete pods. Not held up by the client's limit: somebody
     more important waits.
     """
+    deadline = time.monotonic() + timeout_seconds
     path = pod_path(victim.namespace, victim.name)
     condition = {
         "type": "DisruptionTarget",
@@ -44,7 +44,7 @@ async def evict_pod(
             path,
             doing=f"deleting pod {victim.key}",
             body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.uid}},
-            timeout_seconds=timeout_seconds,
+            timeout_seconds=deadline - time.monotonic(),
             limited=False,
         )
     except ApiError as error:

@@ -30,9 +30,14 @@ class Api:
         self.script = list(script)
         self.refuses: dict[str, Exception] = {}
         self.asked: list[tuple[str, str, Any]] = []
+        self.given: list[float] = []
+        self.takes_seconds = 0.0
 
-    async def request(self, method: str, path: str, *, body: Any, **_: object) -> bytes:
-        await asyncio.sleep(0)
+    async def request(
+        self, method: str, path: str, *, body: Any, timeout_seconds: float, **_: object
+    ) -> bytes:
+        self.given.append(timeout_seconds)
+        await asyncio.sleep(self.takes_seconds)
         name = path.partition("/pods/")[2].partition("/")[0]
         failure = self.script.pop(0) if self.script else self.refuses.get(name)
         if failure is not None:
@@ -60,7 +65,13 @@ class Stage:
         self.api, self.told, self.registry = Api(*script), Told(), CollectorRegistry()
         self.inbox = Inbox(["ours"], PodQueue(), Nominations())
         metrics = ScheduleMetrics(self.registry)
-        self.evicting = Evicting(self.api, self.inbox, self.told, metrics)  # type: ignore[arg-type]
+        self.evicting = Evicting(
+            self.api,  # type: ignore[arg-type]
+            self.inbox,
+            self.told,  # type: ignore[arg-type]
+            metrics,
+            timeout_seconds=5,
+        )
         self.inbox.pod_is(make_pod("urgent", uid="urgent", priority=10, spec=OURS))
         waiting = self.inbox.queue.take()
         assert waiting is not None
@@ -218,3 +229,14 @@ async def test_who_may_not_act_any_more_evicts_nobody_and_the_pod_comes_again() 
     assert stage.api.asked == []
     assert stage.inbox.queue.count("backoff") == 1
     assert stage.inbox.nominations.of("urgent") is None
+
+
+async def test_both_requests_of_an_eviction_share_the_time_of_a_bind() -> None:
+    stage = Stage()
+    stage.api.takes_seconds = 0.05
+
+    assert await stage.evicting._leave(VICTIM, stage.waiting.pod)
+
+    first, second = stage.api.given
+    assert first <= 5
+    assert second <= first - 0.05

@@ -26,8 +26,17 @@ PODS: News = frozenset({"pods"})
 class Evicting:
     """The evictions that are under way."""
 
-    def __init__(self, client: ApiClient, inbox: Inbox, reporter: Reporter, metrics: ScheduleMetrics) -> None:
+    def __init__(
+        self,
+        client: ApiClient,
+        inbox: Inbox,
+        reporter: Reporter,
+        metrics: ScheduleMetrics,
+        *,
+        timeout_seconds: float,
+    ) -> None:
         self._client = client
+        self._seconds = timeout_seconds
         self._inbox = inbox
         self._reporter = reporter
         self._metrics = metrics
@@ -87,7 +96,8 @@ class Evicting:
             log.info("pod %s stays: %s", victim.key, problem, extra=about)
             return False
         try:
-            if await evict_pod(self._client, victim, message=message):
+            # No longer than a bind: whoever takes over waits for that, and for nothing else.
+            if await evict_pod(self._client, victim, message=message, timeout_seconds=self._seconds):
                 self._reporter.preempted(victim, by=pod)
                 log.info("pod %s leaves %s for %s", victim.key, victim.node_name, pod.key, extra=about)
         except (ApiError, ConnectError) as error:

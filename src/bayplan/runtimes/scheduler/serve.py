@@ -297,7 +297,9 @@ class Server:
             on_change=self._kept_out,
         )
         reporter.busy = lambda: self.placing.count > 0
-        self.evicting = Evicting(client, self.inbox, reporter, self.schedule_metrics)
+        self.evicting = Evicting(
+            client, self.inbox, reporter, self.schedule_metrics, timeout_seconds=options.bind_seconds
+        )
         self.evicting.why_not = self.live.why_not_bind
         self.gangs = Gangs(
             lambda: self.generation,
