@@ -182,6 +182,11 @@ def test_a_terminal_is_not_given_orders(capfdbinary: Any) -> None:
             "Where the pod went is not in the journal",
             id="on disk",
         ),
+        pytest.param(
+            changed(PASSED, chosen="", pods_followed=False),
+            "it follows no pods (cluster.nodesOnly)",
+            id="no pods",
+        ),
         pytest.param(changed(WAITS, error="broken"), "There was no answer", id="an error"),
         pytest.param(changed(PASSED, decision=0), "Bayplan's scores alone would choose c. ", id="a manifest"),
         pytest.param(changed(WAITS, decision=0), "the pod would wait", id="a manifest without a place"),

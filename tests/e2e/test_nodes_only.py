@@ -67,8 +67,12 @@ def test_pods_go_where_the_policies_want_them(cluster: ControlPlane, tmp_path: P
         assert bayplan.metric("bayplan_known_answers_total", verb="filter") > 0
         told = why("late", bayplan)
         assert (told["offered"], told["passed"], told["chosen"]) == (2, 1, "")
-        assert page(bayplan, "/api/state")["view"]["pods"] is None
-        assert "fast" in page(bayplan, "/cluster")
+        assert told["podsFollowed"] is False
+        state = page(bayplan, "/api/state")
+        assert state["view"]["pods"] is None
+        assert "ledger" not in state
+        assert bayplan.metric("bayplan_writer") == 0
+        assert "Pods are not followed here (cluster.nodesOnly)" in page(bayplan, "/cluster")
         command = [str(COMMAND), "state", "verify", f"--server=http://127.0.0.1:{bayplan.ops_port}"]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert ended.returncode == 0, ended.stdout + ended.stderr

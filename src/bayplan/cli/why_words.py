@@ -21,7 +21,7 @@ def headline(why: "Why") -> str:
         return f"on {why.chosen}"
     if why.kept_out:
         return "kept out"
-    if why.observe or why.never_offered is None or (why.passed and not why.pods_seen):
+    if why.observe or (why.passed and _unseen(why)) or why.never_offered is None:
         return "asked about"
     return "not seen on a node" if why.passed else "waits"
 
@@ -48,17 +48,26 @@ def _nowhere(why: "Why") -> str:
         return "There was no answer: kube-scheduler tries the pod again."
     if not why.passed:
         return "No node passed: the pod waits until something changes."
-    if why.never_offered is None:
-        return "Where the pod is this server does not know: it was started without a cluster."
     if why.bind_error:
         return "The pod was refused at bind; kube-scheduler tries it again."
-    if not why.pods_seen:
-        return "Where the pod went is not in the journal: nobody saw it on a node before the server was gone."
+    if unseen := _unseen(why):
+        return unseen
     passed = counted(why.passed, "node", "nodes")
     return (
         f"{passed} passed here, and the pod is on none that this server sees: it is on its way, it has ended,"
         " or a plugin or another extender that is asked after us refused the rest."
     )
+
+
+def _unseen(why: "Why") -> str:
+    """Why nobody knows where a pod went that could go somewhere; ``""`` where it would be known."""
+    if why.never_offered is None:
+        return "Where the pod is this server does not know: it was started without a cluster."
+    if not why.pods_followed:
+        return "Where the pod is this server does not know: it follows no pods (cluster.nodesOnly)."
+    if not why.pods_seen:
+        return "Where the pod went is not in the journal: nobody saw it on a node before the server was gone."
+    return ""
 
 
 def _would_be(why: "Why") -> str:

@@ -116,6 +116,8 @@ class Why(Struct, frozen=True, rename="camel"):
     """Which policy keeps the pod out of the queue, and why; ``""`` where none does."""
     pods_seen: bool = True
     """Whether it can be seen where pods are; a journal on disk has what was seen then."""
+    pods_followed: bool = True
+    """Whether the server follows pods at all."""
     kept: int = 0
     """How many of the nodes that passed kube-scheduler was told; 0 where it was told all of them."""
     kept_nodes: list[str] = []

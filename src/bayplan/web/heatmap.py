@@ -21,6 +21,7 @@ _EXTREMES = 10
 _FIRST = "cpu.free"
 _NO_GROUP = "none"
 _GROUPS = ("zone", "region", "instance-type", "arch", "os")
+_NO_PODS = "Pods are not followed here (cluster.nodesOnly): what is free on nodes is not known."
 
 
 class HeatQuery(Struct, frozen=True, kw_only=True):
@@ -71,6 +72,7 @@ def _content(
         return [form, notice(f"The source of {title} has not answered yet, or its values are too old.")]
     return [
         form,
+        *([] if cluster.pods_known else [notice(_NO_PODS)]),
         tag(
             "output",
             "Point at a square, or go through them with the arrow keys.",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bayplan.engine.journal import Journal
@@ -42,7 +43,10 @@ class Sight:
         # Where nobody watches pods, a bind of ours is all that is known.
         chosen = _node_of(uid, cluster) or bound_node(entries)
         names = None if cluster is None else cluster.nodes.names
-        return explain(entries, every_node=names, chosen=chosen, to_wire=self.to_wire, weight=weight)
+        found = explain(entries, every_node=names, chosen=chosen, to_wire=self.to_wire, weight=weight)
+        if found is not None and cluster is not None and not cluster.pods_known:
+            found = msgspec.structs.replace(found, pods_followed=False)
+        return found
 
 
 def _node_of(uid: str, cluster: Snapshot | None) -> str:

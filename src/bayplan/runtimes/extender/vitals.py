@@ -54,7 +54,8 @@ class Vitals:
             metrics.view_max_age.set(server.options.max_age_seconds)
             metrics.assumed.set(server.live.ledger.assumed_count)
             metrics.unsettled.set(server.live.ledger.unsettled_count)
-            metrics.writer.labels(_title(server.options.lease)).set(not server.live.why_not_bind())
+            may_bind = server.binding is not None and not server.live.why_not_bind()
+            metrics.writer.labels(_title(server.options.lease)).set(may_bind)
         seen = server.view.current
         if seen is not None:
             metrics.view_nodes.set(len(seen.nodes))
@@ -111,7 +112,7 @@ class Vitals:
         seen = server.view.current
         if seen is not None:
             found["view"] |= {"nodes": len(seen.nodes), "pods": len(seen.pods) if seen.pods_known else None}
-        if server.live is not None:
+        if server.live is not None and server.binding is not None:
             found["ledger"] = {
                 "assumed": server.live.ledger.assumed_count,
                 "unsettled": server.live.ledger.unsettled_count,
