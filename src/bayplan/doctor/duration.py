@@ -13,6 +13,8 @@ _SECONDS = {
     "m": 60.0,
     "h": 3600.0,
 }
+# Go counts nanoseconds in 63 bits: 292 years.
+_MOST_SECONDS = 2**63 / 1e9
 
 
 def go_seconds(text: str) -> float | None:
@@ -24,6 +26,8 @@ def go_seconds(text: str) -> float | None:
     if not parts or "".join(number + unit for number, unit in parts) != unsigned:
         return None
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if seconds > _MOST_SECONDS:
+        return None
     return -seconds if text.startswith("-") else seconds
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bayplan.doctor.addresses import check_addresses
+from bayplan.doctor.bounds import check_bounds
 from bayplan.doctor.chain import check_chain
 from bayplan.doctor.extender_entry import check_entries
 from bayplan.doctor.files import Given
@@ -15,6 +16,7 @@ from bayplan.doctor.legacy import check_policy, convert_policy
 from bayplan.doctor.managed import check_managed_resources
 from bayplan.doctor.manifests import check_workload
 from bayplan.doctor.ours import Ours
+from bayplan.doctor.plugins import check_plugins
 from bayplan.doctor.policies import check_our_policies, check_policies
 from bayplan.doctor.profiles import check_profiles
 from bayplan.doctor.scheduler_file import SchedulerFile
@@ -28,12 +30,14 @@ Check = Callable[[SchedulerFile, Setting], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     check_versions,
     check_keys,
+    check_bounds,
     check_addresses,
     check_tls,
     check_entries,
     check_managed_resources,
     check_chain,
     check_profiles,
+    check_plugins,
     check_policies,
 )
 

@@ -15,22 +15,27 @@ from bayplan.doctor.schema import (
     BYTES,
     DURATION,
     GONE_WITH_V1,
-    INT,
     NUMBER,
     TEXT,
     Keys,
+    Whole,
     keys_of,
 )
 from bayplan.doctor.setting import Setting
 from bayplan.doctor.traps_of_entries import TIMEOUT_UNIT
-from bayplan.doctor.traps_of_files import BAD_VALUE, EXTENDERS_IN_A_PROFILE, KEY_CASE, UNKNOWN_KEY
+from bayplan.doctor.traps_of_files import (
+    BAD_VALUE,
+    EXTENDERS_IN_A_PROFILE,
+    KEY_CASE,
+    UNKNOWN_KEY,
+    VALUE_OUT_OF_RANGE,
+)
 from bayplan.kube.yaml import Path, suggest
 
 _NANOSECONDS_FROM = 1_000_000
 _WANTED = {
     TEXT: "text",
     BOOL: "true or false",
-    INT: "a whole number",
     NUMBER: "a number",
     DURATION: "text with a unit, such as 5s",
     BYTES: "base64",
@@ -79,7 +84,9 @@ def _value(file: SchedulerFile, value: Any, kind: Any, here: Path) -> Iterator[F
     # To Go, null is the same as nothing.
     if value is None or kind == ANY:
         return
-    if isinstance(kind, str):
+    if isinstance(kind, Whole):
+        yield from _number(file, value, kind, here)
+    elif isinstance(kind, str):
         if not _FITS[kind](value):
             yield _bad(file, value, kind, here)
     elif isinstance(kind, list):
@@ -94,6 +101,21 @@ def _value(file: SchedulerFile, value: Any, kind: Any, here: Path) -> Iterator[F
         yield from _mapping(file, value, kind, here)
 
 
+def _number(file: SchedulerFile, value: Any, kind: Whole, here: Path) -> Iterator[Finding]:
+    if not _whole(value):
+        what = f"want a whole number, got {_shown(value)}"
+        yield file.found(BAD_VALUE, here, what, repairs=_as_number(value, here))
+    elif not kind.least <= value <= kind.most:
+        what = f"{_shown(value)} is not between {kind.least} and {kind.most}"
+        yield file.found(VALUE_OUT_OF_RANGE, here, what)
+
+
+def _as_number(value: Any, here: Path) -> tuple[Repair, ...]:
+    """A number in quotes, without them."""
+    meant = isinstance(value, str) and value.isdecimal() and len(value) < 10
+    return (Put(here, int(value)),) if meant else ()
+
+
 def _bad(file: SchedulerFile, value: Any, kind: str, here: Path) -> Finding:
     if kind == DURATION and isinstance(value, int | float) and not isinstance(value, bool):
         text = _meant(value)
@@ -104,8 +126,8 @@ def _bad(file: SchedulerFile, value: Any, kind: str, here: Path) -> Finding:
     repairs: tuple[Repair, ...] = ()
     if kind == BOOL and isinstance(value, str) and value.lower() in ("true", "false"):
         repairs = (Put(here, value.lower() == "true"),)
-    elif kind in (INT, NUMBER) and isinstance(value, str) and value.isdecimal() and len(value) < 10:
-        repairs = (Put(here, int(value)),)
+    elif kind == NUMBER:
+        repairs = _as_number(value, here)
     elif kind == TEXT and isinstance(value, int | float) and not isinstance(value, bool):
         repairs = (Put(here, str(value)),)
     return file.found(BAD_VALUE, here, f"want {_WANTED[kind]}, got {_shown(value)}", repairs=repairs)
@@ -142,7 +164,6 @@ def _whole(value: Any) -> bool:
 _FITS: dict[str, Callable[[Any], bool]] = {
     TEXT: lambda value: isinstance(value, str),
     BOOL: lambda value: isinstance(value, bool),
-    INT: _whole,
     NUMBER: lambda value: _whole(value) or isinstance(value, float),
     DURATION: lambda value: isinstance(value, str) and go_seconds(value) is not None,
     BYTES: _base64,

@@ -3,39 +3,22 @@
 from collections.abc import Iterator
 
 from bayplan.doctor.finding import Finding
-from bayplan.doctor.scheduler_file import DEFAULT_SCHEDULER, Part, SchedulerFile, plugins_of
-from bayplan.doctor.schema import POINTS
+from bayplan.doctor.scheduler_file import DEFAULT_SCHEDULER, Part, SchedulerFile
 from bayplan.doctor.setting import Setting
 from bayplan.doctor.traps_of_files import (
     EVERY_POD_WAITS,
     EXTENDERS_ARE_GLOBAL,
     NO_EXTENDERS,
-    PLUGIN_GONE,
     PROFILE_NAME,
     SAMPLING,
 )
 
 _ALL_OFFERED_BELOW = 100
-_GONE = {
-    "AzureDiskLimits": "NodeVolumeLimits",
-    "CinderLimits": "NodeVolumeLimits",
-    "EBSLimits": "NodeVolumeLimits",
-    "GCEPDLimits": "NodeVolumeLimits",
-    "NodeLabel": "node affinity",
-    "NodePreferAvoidPods": "a taint with the effect PreferNoSchedule",
-    "NodeResourcesLeastAllocated": "NodeResourcesFit with scoringStrategy LeastAllocated",
-    "NodeResourcesMostAllocated": "NodeResourcesFit with scoringStrategy MostAllocated",
-    "RequestedToCapacityRatio": "NodeResourcesFit with scoringStrategy RequestedToCapacityRatio",
-    "SelectorSpread": "PodTopologySpread",
-    "ServiceAffinity": "inter-pod affinity",
-}
-_LIMITS_GONE_FROM = 32
 
 
 def check_profiles(file: SchedulerFile, setting: Setting) -> Iterator[Finding]:
     """Names, samples, and who waits when an extender is down."""
     yield from _names(file)
-    yield from _plugins(file, setting)
     if not file.entries:
         yield file.found(NO_EXTENDERS, file.top.at("extenders"), "no extender is named")
         return
@@ -61,19 +44,6 @@ def _names(file: SchedulerFile) -> Iterator[Finding]:
         elif not name and (len(file.profiles) > 1 or profile.raw("schedulerName") == ""):
             yield file.found(PROFILE_NAME, profile.at("schedulerName"), "schedulerName is missing")
         seen.add(name)
-
-
-def _plugins(file: SchedulerFile, setting: Setting) -> Iterator[Finding]:
-    # The beta versions still knew some of them.
-    if not file.api_version.endswith("/v1"):
-        return
-    for profile in file.profiles:
-        used = [pair for point in POINTS for pair in plugins_of(profile, point, "enabled")]
-        used += [(part.path, part.text("name")) for part in profile.parts("pluginConfig", {})]
-        for path, name in used:
-            still_there = name.endswith("Limits") and setting.version.minor < _LIMITS_GONE_FROM
-            if name in _GONE and not still_there:
-                yield file.found(PLUGIN_GONE, path, f"{name} is gone; its successor is {_GONE[name]}")
 
 
 def _sampling(file: SchedulerFile, setting: Setting) -> Iterator[Finding]:

@@ -1,12 +1,25 @@
 """The keys that kube-scheduler knows: it decodes strictly, and does not start with another one."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Keys = Mapping[str, Any]
 """By name: the kind of a plain value, the keys of a mapping, or, in a list, those of each element."""
 
-TEXT, BOOL, INT, NUMBER, DURATION, BYTES, ANY = "text", "bool", "int", "number", "duration", "bytes", "any"
+TEXT, BOOL, NUMBER, DURATION, BYTES, ANY = "text", "bool", "number", "duration", "bytes", "any"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The kind of a whole number that kube-scheduler takes within bounds only."""
+
+    least: int
+    most: int
+
+
+INT32, INT64 = Whole(-(2**31), 2**31 - 1), Whole(-(2**63), 2**63 - 1)
+_PERCENT = Whole(0, 100)
 
 TLS: Keys = {
     "insecure": BOOL,
@@ -24,7 +37,7 @@ EXTENDER: Keys = {
     "filterVerb": TEXT,
     "preemptVerb": TEXT,
     "prioritizeVerb": TEXT,
-    "weight": INT,
+    "weight": INT64,
     "bindVerb": TEXT,
     "enableHTTPS": BOOL,
     "tlsConfig": TLS,
@@ -33,7 +46,7 @@ EXTENDER: Keys = {
     "managedResources": [MANAGED],
     "ignorable": BOOL,
 }
-_PLUGIN: Keys = {"name": TEXT, "weight": INT}
+_PLUGIN: Keys = {"name": TEXT, "weight": INT32}
 _PLUGIN_SET: Keys = {"enabled": [_PLUGIN], "disabled": [_PLUGIN]}
 POINTS = (
     "multiPoint",
@@ -54,11 +67,11 @@ POINTS = (
 )
 PROFILE: Keys = {
     "schedulerName": TEXT,
-    "percentageOfNodesToScore": INT,
+    "percentageOfNodesToScore": _PERCENT,
     "plugins": dict.fromkeys(POINTS, _PLUGIN_SET),
     "pluginConfig": [{"name": TEXT, "args": ANY}],
 }
-_LEADER_ELECTION: Keys = {
+LEADER_ELECTION: Keys = {
     "leaderElect": BOOL,
     "leaseDuration": DURATION,
     "renewDeadline": DURATION,
@@ -72,19 +85,19 @@ _CLIENT: Keys = {
     "acceptContentTypes": TEXT,
     "contentType": TEXT,
     "qps": NUMBER,
-    "burst": INT,
+    "burst": Whole(0, INT32.most),
 }
 CONFIGURATION: Keys = {
     "apiVersion": TEXT,
     "kind": TEXT,
-    "parallelism": INT,
-    "leaderElection": _LEADER_ELECTION,
+    "parallelism": Whole(1, INT32.most),
+    "leaderElection": LEADER_ELECTION,
     "clientConnection": _CLIENT,
     "enableProfiling": BOOL,
     "enableContentionProfiling": BOOL,
-    "percentageOfNodesToScore": INT,
-    "podInitialBackoffSeconds": INT,
-    "podMaxBackoffSeconds": INT,
+    "percentageOfNodesToScore": _PERCENT,
+    "podInitialBackoffSeconds": Whole(1, INT64.most),
+    "podMaxBackoffSeconds": INT64,
     "profiles": [PROFILE],
     "extenders": [EXTENDER],
     "delayCacheUntilActive": BOOL,

@@ -24,6 +24,14 @@ BAD_VALUE = Trap(
     "all",
     "Write a value of the right type; text in quotes is text, also when it looks like a number.",
 )
+VALUE_OUT_OF_RANGE = Trap(
+    "value-out-of-range",
+    "error",
+    "A value of the right type may still be one that kube-scheduler does not take, by itself or beside"
+    " another one: it does not start.",
+    "all",
+    "Write a value within the bounds, or leave the key out: the default is one.",
+)
 API_VERSION = Trap(
     "api-version",
     "error",
@@ -60,6 +68,39 @@ PLUGIN_GONE = Trap(
     "The plugin was taken out of kube-scheduler, which does not start when it is enabled or configured.",
     "by plugin: 1.22 to 1.32",
     "Use its successor.",
+)
+UNKNOWN_PLUGIN = Trap(
+    "unknown-plugin",
+    "warning",
+    "kube-scheduler's own binary has no such plugin: it does not start where one is enabled, and passes"
+    " over its arguments without a word. A kube-scheduler that was built with more plugins may have it.",
+    "all; the plugins are those of 1.36",
+    "Correct the name, or make sure that the kube-scheduler that reads the file was built with the plugin.",
+)
+PLUGIN_TWICE = Trap(
+    "plugin-twice",
+    "error",
+    "In a profile a plugin is enabled once at a point, and has one entry in pluginConfig: kube-scheduler does"
+    " not start.",
+    "all",
+    "Keep one of them; arguments of both go into one entry.",
+)
+NO_BIND_PLUGIN = Trap(
+    "no-bind-plugin",
+    "error",
+    "Each profile needs a plugin that binds, also where an extender has a bindVerb: kube-scheduler does not"
+    " start.",
+    "all",
+    "Leave DefaultBinder enabled; an extender with a bindVerb is asked before it.",
+)
+QUEUE_SORT = Trap(
+    "queue-sort",
+    "error",
+    "All profiles share one queue, so that each needs the same plugin to sort it, and exactly one:"
+    " kube-scheduler does not start.",
+    "all",
+    "Leave queueSort out of every profile, or write the same into each: another plugin enabled and `*`"
+    " disabled.",
 )
 PROFILE_NAME = Trap(
     "profile-name",
