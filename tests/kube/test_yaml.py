@@ -1,5 +1,6 @@
 """YAML is read strictly, and errors say where."""
 
+import re
 from typing import Any
 
 import pytest
@@ -148,3 +149,40 @@ def test_any_bytes_are_documents_or_a_yaml_error(content: bytes) -> None:
         places.append(str(error))
 
     assert all(place.startswith("file.yaml") for place in places)
+
+
+def bomb(first: str, line: str, lines: int) -> str:
+    """Each line names the one before nine times."""
+    made = [f"a0: &a0 {first}"]
+    for number in range(1, lines):
+        nine = ",".join([f"*a{number - 1}"] * 9)
+        made.append(f"a{number}: &a{number} " + line.replace("NINE", nine))
+    return "\n".join(made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(bomb("[x,x,x,x,x,x,x,x,x]", "[NINE]", 10), id="lists of lists"),
+        pytest.param(bomb("{}", "{<<: [NINE]}", 8), id="merges of nothing"),
+        pytest.param("\n---\n".join([bomb("[x]", "[NINE]", 5)] * 100), id="a little in each document"),
+    ],
+)
+def test_aliases_that_blow_a_text_up_are_refused_before_they_cost_much(text: str) -> None:
+    with pytest.raises(YamlError, match="too many aliases") as caught:
+        list(read_documents(text, source="file.yaml"))
+
+    (values,) = re.findall(r"more than (\d+) values", str(caught.value))
+    assert int(values) <= 100_000 + 4 * len(text)
+
+
+def test_a_text_without_aliases_is_never_too_much() -> None:
+    assert len(read("[" + "x," * 150_000 + "]").data) == 150_000
+
+
+def test_an_honest_text_may_name_one_part_many_times() -> None:
+    part = ", ".join(f"k{number}: {number}" for number in range(100))
+    document = read(f"a: &a {{{part}}}\nb: [{', '.join(['*a'] * 900)}]")
+
+    assert len(document.data["b"]) == 900
+    assert document.data["b"][899]["k99"] == 99

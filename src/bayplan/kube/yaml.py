@@ -13,8 +13,10 @@ import yaml
 
 Path = tuple[str | int, ...]
 
-# Aliases can blow a short text up to any size ("billion laughs"); no honest file comes near this.
-_VALUES_LIMIT = 20_000_000
+# Aliases can blow a short text up to any size ("billion laughs"). Without them a text of any size has fewer
+# values than characters; with them an honest one stays far below this.
+_VALUES_OF_ANY_TEXT = 100_000
+_VALUES_PER_CHARACTER = 4
 # libyaml's composer recurses in C without a guard: a file of brackets would end the process.
 _DEPTH_LIMIT = 200
 _MERGE = "<<"
@@ -75,12 +77,12 @@ class Document:
 def read_documents(text: str | bytes, *, source: str) -> Iterator[Document]:
     """The documents of a YAML (or JSON) text, empty ones left out."""
     try:
+        builder = _Builder(source, _VALUES_OF_ANY_TEXT + _VALUES_PER_CHARACTER * len(text))
         for root in yaml.compose_all(text, Loader=_Loader):
             if root is not None:
-                lines: dict[Path, int] = {}
-                data = _Builder(source, lines).build(root, ())
-                if data is not None:
-                    yield Document(source, data, lines)
+                document = builder.document(root)
+                if document.data is not None:
+                    yield document
     except yaml.YAMLError as error:
         raise YamlError(_explain(error, source, text)) from error
     except RecursionError as error:
@@ -119,21 +121,30 @@ def _explain(error: yaml.YAMLError, source: str, text: str | bytes) -> str:
 class _Builder:
     """Turns composed nodes into plain values and notes their lines."""
 
-    def __init__(self, source: str, lines: dict[Path, int]) -> None:
+    def __init__(self, source: str, limit: int) -> None:
         self._source = source
-        self._lines = lines
+        self._limit = limit
+        self._lines: dict[Path, int] = {}
         self._scalars = _Loader("")
         self._built = 0
 
-    def build(self, node: Any, path: Path) -> Any:
+    def document(self, root: Any) -> Document:
+        """One of the documents of the text; the limit is for all of them."""
+        self._lines = {}
+        return Document(self._source, self._build(root, ()), self._lines)
+
+    def _count(self) -> None:
         self._built += 1
-        if self._built > _VALUES_LIMIT:
-            raise YamlError(f"{self._source}: more than {_VALUES_LIMIT} values; too many aliases?")
+        if self._built > self._limit:
+            raise YamlError(f"{self._source}: more than {self._limit} values; too many aliases?")
+
+    def _build(self, node: Any, path: Path) -> Any:
+        self._count()
         self._lines[path] = node.start_mark.line + 1
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
-            return [self.build(child, (*path, i)) for i, child in enumerate(node.value)]
+            return [self._build(child, (*path, i)) for i, child in enumerate(node.value)]
         return self._scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
@@ -150,7 +161,7 @@ class _Builder:
                     f"{self._source}:{line}: key {key!r} is given twice"
                     f" (first on line {self._lines.get((*path, key), '?')}); keep one of them"
                 )
-            values[key] = self.build(value_node, (*path, key))
+            values[key] = self._build(value_node, (*path, key))
             self._lines[(*path, key)] = line
         return merged | values
 
@@ -158,6 +169,8 @@ class _Builder:
         """The mapping, or the list of mappings with the first one strongest, that is merged in."""
         merged: dict[str, Any] = {}
         for number, part in enumerate(node.value if isinstance(node, yaml.SequenceNode) else [node]):
+            # What is merged may be empty, and is work all the same.
+            self._count()
             if not isinstance(part, yaml.MappingNode):
                 line = part.start_mark.line + 1
                 raise YamlError(f"{self._source}:{line}: only a mapping can be merged with <<")
