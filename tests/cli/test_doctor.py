@@ -35,6 +35,7 @@ def doctor(*arguments: str | Path, **options: Any) -> Result:
         pytest.param([CLEAN, "--config", CLEAN], 2, id="a configuration that is none"),
         pytest.param([CLEAN, TUTORIAL, "--fix"], 2, id="two files to print"),
         pytest.param([CLEAN, "--fix", "--live"], 2, id="a cluster to print"),
+        pytest.param([CLEAN, "--fix", "-o", "json"], 2, id="a file to print as JSON"),
         pytest.param(["--live", "--kubeconfig", FOLDER / "not-there"], 2, id="a cluster that is not there"),
         pytest.param([TUTORIAL, "--fix"], 0, id="no errors left"),
         pytest.param([FOLDER / "binders.yaml", "--fix"], 1, id="errors left"),
@@ -118,3 +119,45 @@ def test_a_file_of_no_interest_is_passed_over_beside_others_and_refused_alone(tm
 
     assert doctor(CLEAN, service).output == doctor(CLEAN).output
     assert doctor(service).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param("", "there is no object in it", id="nothing"),
+        pytest.param("# A comment.\n---\n", "there is no object in it", id="a comment"),
+        pytest.param("hello\n", "there is no object in it", id="a word"),
+        pytest.param(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfig\n",
+            "'KubeSchedulerConfig' is no kind that is known; did you mean 'KubeSchedulerConfiguration'?",
+            id="a kind that is misspelt",
+        ),
+        pytest.param(
+            "kind: kubeSchedulerConfiguration\n",
+            "did you mean 'KubeSchedulerConfiguration'?",
+            id="a kind in another case",
+        ),
+        pytest.param("apiVersion: kubescheduler.config.k8s.io/v1\n", "kind is missing", id="no kind"),
+        pytest.param(
+            "apiVersion: bayplan.dev/v1\nkind: BayplanConfig\n",
+            "did you mean 'BayplanConfiguration'?",
+            id="our own, misspelt",
+        ),
+    ],
+)
+def test_a_file_that_nobody_would_read_is_refused_beside_others_too(
+    content: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "other.yaml"
+    file.write_text(content)
+
+    for arguments in ([file], [CLEAN, file], [file, CLEAN]):
+        result = doctor(*arguments)
+
+        assert result.exit_code == 2
+        assert result.output.startswith(f"Error: {file}")
+        assert said in result.output
+
+
+def test_correcting_prints_the_file_and_says_so_where_json_is_asked_for() -> None:
+    assert "--fix prints the corrected file itself" in doctor(CLEAN, "--fix", "-o", "json").output

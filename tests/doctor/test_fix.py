@@ -129,6 +129,44 @@ def test_lines_that_end_as_on_windows_still_do() -> None:
     assert "\n" not in made.replace("\r\n", "")
 
 
+def test_what_is_said_names_the_lines_of_the_file_that_was_given() -> None:
+    case = read_case(FOLDER / "tutorial.yaml")
+    text = case.path.read_text() + "\nfoo: 1\n"
+    line = text.splitlines().index("foo: 1") + 1
+
+    made = fix(text.encode(), case.examine, source=str(case.path), version=Version(36))
+
+    assert made.text.splitlines().index("foo: 1") + 1 > line
+    lines = {finding.id: finding.where.line for finding in (*made.done, *made.left)}
+    assert lines["unknown-key"] == line
+    before = {finding.id: finding.where.line for finding in case.examine(text)}
+    assert lines == before
+
+
+@pytest.mark.parametrize("case", every_case(converted=False))
+def test_what_is_left_stands_where_it_stood(case: Case) -> None:
+    before = {(finding.id, finding.where.line) for finding in case.examine()}
+
+    made = fixed(case)
+
+    # What only shows once something else is repaired stands where that stood.
+    repaired = {finding.where.line for finding in made.done}
+    assert {
+        (finding.id, finding.where.line) for finding in made.left if finding.where.line not in repaired
+    } <= before
+
+
+def test_what_is_left_of_a_policy_stands_where_the_policy_has_it() -> None:
+    case = read_case(FOLDER / "policy.json")
+    before = {(finding.id, finding.where.line) for finding in case.examine()}
+
+    made = fixed(case)
+
+    told = {(f.id, f.where.line) for f in (*made.done, *made.left) if f.where.path.startswith("extenders[")}
+    assert told
+    assert told <= before
+
+
 def test_a_file_that_is_not_utf_8_is_refused() -> None:
     def nothing(_: str) -> list[Finding]:
         return []

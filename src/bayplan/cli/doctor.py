@@ -51,7 +51,7 @@ def command(*, strict: bool, fix: bool, output: str, **options: Any) -> None:
     from bayplan.doctor.files import UnreadableError
     from bayplan.doctor.run import Request, correct, diagnose
 
-    request = Request(**_checked(options, fix=fix))
+    request = Request(**_checked(options, fix=fix, output=output))
     try:
         if fix:
             fixed, report = correct(request)
@@ -64,7 +64,7 @@ def command(*, strict: bool, fix: bool, output: str, **options: Any) -> None:
     raise SystemExit(report.exit_code(strict=strict))
 
 
-def _checked(options: dict[str, Any], *, fix: bool) -> dict[str, Any]:
+def _checked(options: dict[str, Any], *, fix: bool, output: str) -> dict[str, Any]:
     """Options that would have no effect are a misunderstanding."""
     if not options["live"]:
         for name in ("kubeconfig", "context", "in_cluster"):
@@ -74,4 +74,6 @@ def _checked(options: dict[str, Any], *, fix: bool) -> dict[str, Any]:
             raise click.UsageError("name a file, such as scheduler.yaml, or look at a cluster with --live")
     if fix and options["live"]:
         raise click.UsageError("--fix prints a corrected file; a live cluster is nobody's to print")
+    if fix and output == "json":
+        raise click.UsageError("--fix prints the corrected file itself; leave -o json out, or --fix")
     return {**options, "in_cluster": bool(options["in_cluster"])}

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.doctor.finding import Page
-from bayplan.kube.yaml import Document, YamlError, read_documents
+from bayplan.kube.yaml import Document, YamlError, read_documents, suggest
 
 CONFIGURATION = "KubeSchedulerConfiguration"
+_GROUP = "kubescheduler.config.k8s.io"
+_MEANT = (CONFIGURATION, "BayplanConfiguration")
+_BEGINNINGS = ("kubescheduler", "bayplanconfig")
 _POLICY_KEYS = {"predicates", "priorities", "extenders"}
 _WORKLOADS = frozenset(
     {
@@ -57,7 +60,8 @@ class Given:
 def read_files(paths: Sequence[Path]) -> Given:
     """Everything in the files that can be examined; `UnreadableError` where all of them hold nothing of it.
 
-    Beside others a file may: a folder of manifests has Services in it, too.
+    Beside others a file may hold other objects: a folder of manifests has Services in it, too. None at all is
+    a file that went wrong on its way here.
     """
     given = Given()
     for path in paths:
@@ -87,6 +91,8 @@ def _read(text: bytes | str, *, source: str) -> Given:
     except (YamlError, UnicodeDecodeError) as error:
         # What a parser says may have several lines.
         raise UnreadableError(" ".join(str(error).split())) from error
+    if not any(isinstance(page.data, dict) for page in pages):
+        raise UnreadableError(f"{source}: there is no object in it")
     for page in pages:
         _sort(page, given)
     return given
@@ -114,12 +120,29 @@ def _sort(page: Page, given: Given) -> None:
         given.configurations.append(page)
     elif isinstance(kind, str) and kind in _WORKLOADS:
         given.workloads.append(page)
-    elif kind == "ConfigMap":
-        for inner in _embedded(page):
+    else:
+        for inner in _inside(page):
             _sort(inner, given)
+
+
+def _inside(page: Page) -> Iterator[Page]:
+    """The objects in an object of another kind; `UnreadableError` for a kind that is misspelt."""
+    data = page.data
+    if data.get("kind") == "ConfigMap":
+        yield from _embedded(page)
     elif isinstance(data.get("items"), list):
         for number, item in enumerate(data["items"]):
-            _sort(_item(page, number, item), given)
+            yield _item(page, number, item)
+    elif _nearly_ours(data):
+        kind = data.get("kind")
+        said = f"{kind!r} is no kind that is known{suggest(str(kind), _MEANT)}" if kind else "kind is missing"
+        raise UnreadableError(f"{page.where(('kind',))}: {said}")
+
+
+def _nearly_ours(data: dict[str, Any]) -> bool:
+    """Whether a document is meant for kube-scheduler or for us, and nobody would read it."""
+    group = str(data.get("apiVersion")).partition("/")[0]
+    return group == _GROUP or str(data.get("kind")).lower().startswith(_BEGINNINGS)
 
 
 def _item(page: Page, number: int, item: Any) -> Page:

@@ -10,6 +10,8 @@ from bayplan.doctor.files import UnreadableError, read_text
 from bayplan.doctor.finding import Finding
 from bayplan.doctor.legacy import convert_policy
 from bayplan.doctor.setting import Version
+from bayplan.doctor.traced import Traced
+from bayplan.kube.yaml import read_documents
 
 _ROUNDS = 20
 Examine = Callable[[str], Sequence[Finding]]
@@ -17,11 +19,13 @@ Examine = Callable[[str], Sequence[Finding]]
 
 @dataclass(frozen=True)
 class Fixed:
-    """The new text, and what is to be said about it."""
+    """The new text, and what is to be said about it; places are those of the old one."""
 
     text: str
     done: tuple[Finding, ...] = ()
     """What was repaired."""
+    left: tuple[Finding, ...] = ()
+    """What is still wrong."""
     remarks: tuple[str, ...] = ()
     """What was lost, or could not be done."""
 
@@ -32,39 +36,42 @@ def fix(content: bytes, examine: Examine, *, source: str, version: Version) -> F
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{source}: not UTF-8: {error.reason}") from error
-    text, remarks = _converted(text, source, version)
+    now, remarks = _converted(Traced.of(text, source), version)
     done: list[Finding] = []
     for _ in range(_ROUNDS):
-        fixable = [finding for finding in examine(text) if finding.repairs]
-        before = text
+        fixable = [finding for finding in examine(now.text) if finding.repairs]
+        before = now
         for finding in fixable:
             try:
-                text = _repaired(text, finding)
-                done.append(finding)
+                now = _repaired(now, finding)
+                done.append(before.told(finding))
             except (CannotEdit, yaml.YAMLError):
                 continue
-        if text == before:
-            remarks += [f"{left.where}: {left.id} could not be edited in place" for left in fixable]
+        if now.text == before.text:
+            remarks += [f"{now.told(left).where}: {left.id} could not be edited in place" for left in fixable]
             break
-    return Fixed(text, tuple(done), tuple(remarks))
+    left = tuple(now.told(finding) for finding in examine(now.text))
+    return Fixed(now.text, tuple(done), left, tuple(remarks))
 
 
-def _repaired(text: str, finding: Finding) -> str:
+def _repaired(now: Traced, finding: Finding) -> Traced:
     """All repairs of a finding, or none."""
     for repair in finding.repairs:
-        text = edited(text, finding.where.document, repair)
-    return text
+        now = now.changed(edited(now.text, finding.where.document, repair))
+    return now
 
 
-def _converted(text: str, source: str, version: Version) -> tuple[str, list[str]]:
+def _converted(now: Traced, version: Version) -> tuple[Traced, list[str]]:
     """A Policy becomes a KubeSchedulerConfiguration; any other text stays."""
-    given = read_text(text, source=source)
+    source = now.source
+    given = read_text(now.text, source=source)
     if not given.policies:
-        return text, []
+        return now, []
     if len(given.policies) > 1 or given.schedulers or given.workloads or given.policies[0].embedded:
         raise UnreadableError(f"{source}: a Policy is converted when it is alone in its file")
     made = convert_policy(given.policies[0], version)
     new = yaml.safe_dump(made.configuration, sort_keys=False, allow_unicode=True, width=110)
+    (document,) = read_documents(new, source=source)
     remarks = [f"{source}: converted from a Policy; comments are lost"]
     remarks += [f"{finding.where}: {finding.what}" for finding in made.findings]
-    return new, remarks
+    return now.rewritten(new, document, given.policies[0].document), remarks

@@ -103,7 +103,7 @@ def correct(request: Request) -> tuple[Fixed, Report]:
         return examine(given, with_certificates(given, setting))
 
     fixed = fix(content, again, source=source, version=setting.version)
-    return fixed, Report(tuple(again(fixed.text)), str(setting.version))
+    return fixed, Report(tuple(ordered(fixed.left)), str(setting.version))
 
 
 def _read(files: tuple[Path, ...]) -> Given:
