@@ -197,6 +197,25 @@ def test_nothing_outlives_its_ca(folder: Path) -> None:
     assert ends["server.crt"] <= ends["ca.crt"]
 
 
+def test_one_of_no_days_is_renewed_to_a_day(tmp_path: Path) -> None:
+    create(tmp_path, dns=[NAME], ips=[], days=0, ca_days=3650)
+
+    renew(tmp_path, before_days=30)
+
+    assert [each.facts.days for each in show(tmp_path)] == [3650, 1, 1]
+
+
+@pytest.mark.parametrize("step", [lambda folder, now: renew(folder, before_days=0, now=now), reissue])
+def test_a_ca_of_less_than_a_day_makes_none_that_have_ended(
+    step: Callable[..., object], folder: Path
+) -> None:
+    before = contents(folder)
+
+    with pytest.raises(InstallError, match="--rotate-ca, --reissue and --forget-old-ca"):
+        step(folder, now=datetime.now(UTC) + timedelta(days=3649, hours=12))
+    assert contents(folder) == before
+
+
 def test_a_ca_that_ends_soon_is_told(folder: Path) -> None:
     with pytest.raises(InstallError, match="--rotate-ca, --reissue and --forget-old-ca"):
         renew(folder, before_days=30, now=datetime.now(UTC) + timedelta(days=3640))

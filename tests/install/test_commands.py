@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from bayplan.cli.main import commands
+from bayplan.install.certificates import Pair, issue
 from tests.install.releases import ONE_EACH, configuration, policy
 
 SHARES = """
@@ -439,6 +441,15 @@ def test_without_tls_one_is_warned(tmp_path: Path) -> None:
     assert "https://" not in result.stdout
 
 
+def end_server_certificate(folder: Path) -> None:
+    """Have the certificate of the server be one of yesterday."""
+    authority = Pair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
+    then = datetime.now(UTC) - timedelta(days=2)
+    pair = issue(authority, "a.example", purpose="server", days=1, dns=["a.example"], now=then)
+    (folder / "server.crt").write_bytes(pair.certificate)
+    (folder / "server.key").write_bytes(pair.key)
+
+
 def test_certificates_are_shown_with_their_ends(tmp_path: Path) -> None:
     run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "10d")
     table = run("certs", "show", tmp_path)
@@ -458,8 +469,29 @@ def test_certificates_that_would_outlive_their_ca_are_not_made(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("option", ["--days", "--ca-days"])
+def test_certificates_of_no_days_are_not_made(option: str, tmp_path: Path) -> None:
+    result = run("certs", "create", "--out", tmp_path, "--dns", "a.example", option, "0d")
+
+    assert result.exit_code == 2
+    assert "'0d': what lasts so long has ended already; give 1 or more" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_has_ended_alone_is_renewed_before_0(tmp_path: Path) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "1")
+    assert run("certs", "renew", tmp_path, "--before", "0").output == "nothing to do\n"
+
+    end_server_certificate(tmp_path)
+    result = run("certs", "renew", tmp_path, "--before", "0")
+
+    assert result.output.splitlines() == [f"wrote {tmp_path / name}" for name in ("server.key", "server.crt")]
+    assert run("certs", "show", tmp_path).exit_code == 0
+
+
 def test_one_that_has_ended_is_a_no(tmp_path: Path) -> None:
-    run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "0")
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example")
+    end_server_certificate(tmp_path)
     result = run("certs", "show", tmp_path)
 
     assert result.exit_code == 1

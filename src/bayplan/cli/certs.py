@@ -24,11 +24,19 @@ Examples:
 class _Days(click.ParamType[int]):
     name = "days"
 
+    def __init__(self, *, least: int) -> None:
+        self._least = least
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         found = _DAYS.fullmatch(str(value))
         if not found:
             self.fail(f"{value!r} is no number of days, such as 30d", param, ctx)
-        return int(found[1])
+        days = int(found[1])
+        if days < self._least:
+            self.fail(
+                f"{value!r}: what lasts so long has ended already; give {self._least} or more", param, ctx
+            )
+        return days
 
 
 @click.group(epilog=_EPILOG, short_help="Make and renew certificates.")
@@ -48,8 +56,12 @@ def command() -> None:
 @click.option(
     "--client", default="kube-scheduler", show_default=True, metavar="NAME", help="Name of the caller."
 )
-@click.option("--days", type=_Days(), default="365", show_default=True, help="How long certificates last.")
-@click.option("--ca-days", type=_Days(), default="3650", show_default=True, help="How long the CA lasts.")
+@click.option(
+    "--days", type=_Days(least=1), default="365", show_default=True, help="How long certificates last."
+)
+@click.option(
+    "--ca-days", type=_Days(least=1), default="3650", show_default=True, help="How long the CA lasts."
+)
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 def create(out: Path, dns: tuple[str, ...], ips: tuple[str, ...], **options: Any) -> None:
     """Make a CA, and certificates for the server and for kube-scheduler.
@@ -67,7 +79,11 @@ def create(out: Path, dns: tuple[str, ...], ips: tuple[str, ...], **options: Any
 @command.command(short_help="Renew what ends soon.")
 @click.argument("directory", type=_DIRECTORY, metavar="DIR")
 @click.option(
-    "--before", type=_Days(), default="30", show_default=True, help="Renew what ends in fewer days than this."
+    "--before",
+    type=_Days(least=0),
+    default="30",
+    show_default=True,
+    help="Renew what ends in fewer days than this; 0 for what has ended.",
 )
 @click.option(
     "--rotate-ca", "step", flag_value="rotate_authority", help="First: make a new CA; ca.crt then holds both."

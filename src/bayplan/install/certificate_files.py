@@ -73,10 +73,7 @@ def renew(directory: Path, *, before_days: float, now: datetime | None = None) -
     now = now or datetime.now(UTC)
     trusted, authority = _authority(directory)
     if trusted[0].days_left(now) <= before_days:
-        raise InstallError(
-            f"the CA in {directory} ends on {trusted[0].ends:%Y-%m-%d}: a new one takes over in three steps,"
-            f" `bayplan certs renew {directory}` with --rotate-ca, --reissue and --forget-old-ca"
-        )
+        raise InstallError(_ends(directory, trusted[0]))
     soon = [purpose for purpose in _PURPOSES if _leaf(directory, purpose).days_left(now) <= before_days]
     return _write(directory, _issued(directory, authority, soon, now=now))
 
@@ -149,11 +146,15 @@ def _issued(
 ) -> dict[str, bytes]:
     """New pairs with the names and the lifetime of those that are there, but not outliving the CA."""
     now = now or datetime.now(UTC)
-    ends = read(authority.certificate, source="ca.crt")[0].days_left(now)
+    ca = read(authority.certificate, source=str(directory / "ca.crt"))[0]
+    left = int(ca.days_left(now))
+    if purposes and left < 1:
+        raise InstallError(_ends(directory, ca))
     files: dict[str, bytes] = {}
     for purpose in purposes:
         known = _leaf(directory, purpose)
-        days = min(known.days, int(ends))
+        # One of less than a day would be renewed for ever, to nothing.
+        days = min(max(known.days, 1), left)
         pair = issue(authority, known.name, purpose=purpose, days=days, dns=known.dns, ips=known.ips, now=now)
         files |= _pair(purpose, pair)
     return files
@@ -162,6 +163,17 @@ def _issued(
 def _authority(directory: Path) -> tuple[list[Facts], Pair]:
     pem = _content(directory / "ca.crt")
     return read(pem, source=str(directory / "ca.crt")), Pair(pem, _content(directory / "ca.key"))
+
+
+def _ends(directory: Path, authority: Facts) -> str:
+    return f"the CA in {directory} ends on {authority.ends:%Y-%m-%d}: {_takes_over(directory)}"
+
+
+def _takes_over(directory: Path) -> str:
+    return (
+        f"a new one takes over in three steps, `bayplan certs renew {directory}` with --rotate-ca, --reissue"
+        " and --forget-old-ca"
+    )
 
 
 def _first(path: Path) -> bytes:
