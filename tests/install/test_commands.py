@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from pathlib import Path
 
 import click
@@ -506,6 +507,26 @@ def test_renewal_says_what_it_did(tmp_path: Path) -> None:
     assert "next.key" in run("certs", "renew", tmp_path, "--rotate-ca").output
     assert "server.crt" in run("certs", "renew", tmp_path, "--reissue").output
     assert "ca.crt" in run("certs", "renew", tmp_path, "--forget-old-ca").output
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        *permutations(["--rotate-ca", "--reissue", "--forget-old-ca"], 2),
+        ("--forget-old-ca", "--reissue", "--rotate-ca"),
+    ],
+)
+def test_two_steps_of_a_new_ca_at_once_are_refused(steps: tuple[str, ...], tmp_path: Path) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    result = run("certs", "renew", tmp_path, *steps)
+
+    assert result.exit_code == 2
+    words = " ".join(result.output.split())
+    assert all(step in words.partition("one step at a time")[0] for step in steps)
+    assert "first --rotate-ca, then --reissue, last --forget-old-ca, and after each the files are" in words
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,12 @@ import click
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 _DAYS = re.compile(r"(\d+)d?")
+# A new CA: the options in their order, and the function behind each.
+_STEPS = {
+    "rotate_ca": "rotate_authority",
+    "reissue": "reissue",
+    "forget_old_ca": "forget_old_authority",
+}
 _EPILOG = """\b
 Examples:
   bayplan certs create --out certs --dns bayplan.kube-system.svc --ip 10.96.0.50
@@ -85,14 +91,10 @@ def create(out: Path, dns: tuple[str, ...], ips: tuple[str, ...], **options: Any
     show_default=True,
     help="Renew what ends in fewer days than this; 0 for what has ended.",
 )
-@click.option(
-    "--rotate-ca", "step", flag_value="rotate_authority", help="First: make a new CA; ca.crt then holds both."
-)
-@click.option("--reissue", "step", flag_value="reissue", help="Then: certificates by the new CA.")
-@click.option(
-    "--forget-old-ca", "step", flag_value="forget_old_authority", help="Last: ca.crt holds the new CA alone."
-)
-def renew(directory: Path, before: int, step: str | None) -> None:
+@click.option("--rotate-ca", is_flag=True, help="First: make a new CA; ca.crt then holds both.")
+@click.option("--reissue", is_flag=True, help="Then: certificates by the new CA.")
+@click.option("--forget-old-ca", is_flag=True, help="Last: ca.crt holds the new CA alone.")
+def renew(directory: Path, before: int, **steps: bool) -> None:
     """Renew what ends soon, with the names that it has, and keep the CA.
 
     A running server reads its files anew; kube-scheduler does so with its certificate, but reads the CA once.
@@ -101,6 +103,7 @@ def renew(directory: Path, before: int, step: str | None) -> None:
     """
     from bayplan.cli.failing import explained
 
+    step = _one_step(steps)
     with explained():
         tools = certificate_tools()
         written = getattr(tools, step)(directory) if step else tools.renew(directory, before_days=before)
@@ -108,6 +111,18 @@ def renew(directory: Path, before: int, step: str | None) -> None:
         click.echo(f"wrote {path}")
     if not written:
         click.echo("nothing to do")
+
+
+def _one_step(given: dict[str, bool]) -> str | None:
+    """The function behind the step that was asked for; two at once would turn callers away."""
+    asked = [option for option in _STEPS if given[option]]
+    if len(asked) > 1:
+        first, *others = (f"--{option.replace('_', '-')}" for option in asked)
+        raise click.UsageError(
+            f"{first} with {' and '.join(others)}: one step at a time, nothing was done; first --rotate-ca,"
+            " then --reissue, last --forget-old-ca, and after each the files are handed out to both sides"
+        )
+    return _STEPS[asked[0]] if asked else None
 
 
 @command.command(short_help="What there is, and how long yet.")
