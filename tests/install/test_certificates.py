@@ -16,12 +16,15 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bayplan.install.certificate_files import (
     create,
+    create_lost,
     forget_old_authority,
     reissue,
     renew,
     rotate_authority,
+    secret_data,
     show,
 )
+from bayplan.install.certificates import Purpose
 from bayplan.install.errors import InstallError
 from bayplan.ops.tls import TlsFiles
 
@@ -125,6 +128,14 @@ def test_files_that_are_there_stay(folder: Path) -> None:
 
     create(folder, dns=[NAME], ips=[], days=1, ca_days=1, force=True)
     assert all(contents(folder)[name] != before[name] for name in before)
+
+
+def test_a_ca_made_anew_has_no_next_one(folder: Path) -> None:
+    rotate_authority(folder)
+
+    create(folder, dns=[NAME], ips=[], days=1, ca_days=1, force=True)
+
+    assert not {"next.key", "next.crt"} & set(contents(folder))
 
 
 @pytest.mark.parametrize(
@@ -291,3 +302,137 @@ def test_a_key_that_is_not_the_cas_signs_nothing(folder: Path, tmp_path: Path) -
         renew(folder, before_days=400)
 
     assert (folder / "server.crt").read_bytes() == before
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_a_lost_certificate_is_made_anew_by_the_same_ca(side: str, folder: Path, tmp_path: Path) -> None:
+    before = copied(folder, tmp_path / "before")
+    (folder / f"{side}.crt").unlink()
+    names = [NAME] if side == "server" else []
+
+    for look in (show, reissue, lambda folder: renew(folder, before_days=30)):
+        with pytest.raises(InstallError, match=rf"{side}.crt: No such file.* create --out .* --keep-ca"):
+            look(folder)
+    with pytest.raises(InstallError, match="--keep-ca makes what is lost"):
+        create(folder, dns=[NAME], ips=[], days=1, ca_days=1)
+    written = create_lost(folder, dns=names, ips=[], days=100)
+
+    assert [path.name for path in written] == [f"{side}.key", f"{side}.crt"]
+    changed = {name for name, content in contents(folder).items() if content != contents(before)[name]}
+    assert changed == {f"{side}.key", f"{side}.crt"}
+    assert shakes_hands(folder, before)
+    assert shakes_hands(before, folder)
+
+
+def test_other_names_are_made_by_the_same_ca_when_they_are_forced(folder: Path, tmp_path: Path) -> None:
+    before = copied(folder, tmp_path / "before")
+    with pytest.raises(InstallError, match=r"nothing is lost in .* renew"):
+        create_lost(folder, dns=["other.svc"], ips=[], days=100)
+    (folder / "client.crt").unlink()
+    with pytest.raises(InstallError, match=r"server.crt is there already, and stays: leave --dns and --ip"):
+        create_lost(folder, dns=["other.svc"], ips=[], days=100)
+
+    create_lost(folder, dns=["other.svc"], ips=[], days=100, force=True)
+
+    assert shakes_hands(folder, before, name="other.svc")
+    assert not shakes_hands(folder, before, name=NAME)
+
+
+def test_what_a_kept_ca_cannot_make_is_told(folder: Path, tmp_path: Path) -> None:
+    (folder / "server.crt").unlink()
+    before = contents(folder)
+
+    with pytest.raises(InstallError, match="the server has no name: give --dns or --ip"):
+        create_lost(folder, dns=[], ips=[], days=100)
+    with pytest.raises(InstallError, match=r"outlive their CA, which ends on .*: give --days 3649 or fewer"):
+        create_lost(folder, dns=[NAME], ips=[], days=3651)
+    assert contents(folder) == before
+    with pytest.raises(InstallError, match=r"certs create --out .* --dns NAME` makes a CA"):
+        create_lost(tmp_path / "empty", dns=[NAME], ips=[], days=100)
+    create(tmp_path / "ended", dns=[NAME], ips=[], days=0, ca_days=0)
+    with pytest.raises(InstallError, match="--force without --keep-ca makes everything anew"):
+        create_lost(tmp_path / "ended", dns=[NAME], ips=[], days=1)
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_a_lost_key_is_renewed_with_its_certificate(side: Purpose, folder: Path) -> None:
+    (folder / f"{side}.key").unlink()
+
+    with pytest.raises(InstallError, match=rf"{side}.key: No such file.* `bayplan certs renew .*` makes it"):
+        secret_data(folder, side)
+    written = renew(folder, before_days=30)
+
+    assert [path.name for path in written] == [f"{side}.key", f"{side}.crt"]
+    assert shakes_hands(folder, folder)
+
+
+def test_a_new_ca_takes_over_from_one_whose_key_is_lost(folder: Path, tmp_path: Path) -> None:
+    before = copied(folder, tmp_path / "before")
+    (folder / "ca.key").unlink()
+    with pytest.raises(InstallError, match=r"ca.key: No such file.* put it back .* three steps"):
+        renew(folder, before_days=30)
+
+    rotate_authority(folder)
+    assert shakes_hands(folder, before)
+    reissue(folder)
+    forget_old_authority(folder)
+
+    assert shakes_hands(folder, folder)
+    assert renew(folder, before_days=400) != []
+
+
+def test_a_key_and_a_certificate_that_are_lost_leave_one_way(folder: Path) -> None:
+    (folder / "ca.key").unlink()
+    (folder / "server.crt").unlink()
+
+    with pytest.raises(
+        InstallError, match=r"ca.key: No such file.* put it back .* --dns NAME --force` makes"
+    ):
+        create_lost(folder, dns=[NAME], ips=[], days=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        pytest.param("ca.crt", "put it back, the Secrets of both sides hold it, too", id="the CA"),
+        pytest.param("next.crt", r"remove .*next\.key, and begin anew with --rotate-ca", id="the next CA"),
+    ],
+)
+def test_a_lost_certificate_of_a_ca_has_its_own_way_out(name: str, said: str, folder: Path) -> None:
+    rotate_authority(folder)
+    (folder / name).unlink()
+
+    with pytest.raises(InstallError, match=rf"{name}: No such file or directory; {said}"):
+        reissue(folder)
+
+
+def test_the_way_out_of_a_lost_next_ca_is_one(folder: Path, tmp_path: Path) -> None:
+    before = copied(folder, tmp_path / "before")
+    rotate_authority(folder)
+    (folder / "next.crt").unlink()
+
+    (folder / "next.key").unlink()
+    rotate_authority(folder)
+    assert shakes_hands(folder, before)
+    reissue(folder)
+    forget_old_authority(folder)
+
+    assert shakes_hands(folder, folder)
+
+
+def test_what_is_there_and_cannot_be_read_is_not_called_lost(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "server.crt").unlink()
+    (folder / "server.crt").mkdir()
+    with pytest.raises(InstallError, match=r"server.crt: Is a directory; want a file .* move away") as found:
+        show(folder)
+    assert "certs create" not in str(found.value)
+
+    def closed(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", closed)
+    with pytest.raises(InstallError, match=r"ca.crt: Permission denied; run this as its owner") as found:
+        show(folder)
+    assert "certs create" not in str(found.value)

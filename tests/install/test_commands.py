@@ -529,6 +529,28 @@ def test_two_steps_of_a_new_ca_at_once_are_refused(steps: tuple[str, ...], tmp_p
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_what_is_lost_is_made_with_the_command_that_is_told(tmp_path: Path) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--client", "us")
+    authority = (tmp_path / "ca.crt").read_bytes()
+    (tmp_path / "client.crt").unlink()
+
+    said = run("certs", "show", tmp_path)
+    told = said.output.split("`")[1].removeprefix("bayplan ").split()
+    result = run(*told)
+
+    assert said.exit_code == 1
+    assert result.output.splitlines() == [f"wrote {tmp_path / name}" for name in ("client.key", "client.crt")]
+    assert run("certs", "show", tmp_path).exit_code == 0
+    assert (tmp_path / "ca.crt").read_bytes() == authority
+
+
+def test_a_ca_that_is_kept_has_the_days_that_it_has(tmp_path: Path) -> None:
+    result = run("certs", "create", "--out", tmp_path, "--keep-ca", "--ca-days", "10")
+
+    assert result.exit_code == 2
+    assert "--ca-days is for a new CA" in result.output
+
+
 def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [each for each in sys.modules if each.startswith("bayplan.install.certificate")]:
         monkeypatch.delitem(sys.modules, name)

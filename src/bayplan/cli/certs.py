@@ -11,6 +11,7 @@ import click
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 _DAYS = re.compile(r"(\d+)d?")
+_CA_DAYS = 3650
 # A new CA: the options in their order, and the function behind each.
 _STEPS = {
     "rotate_ca": "rotate_authority",
@@ -65,19 +66,26 @@ def command() -> None:
 @click.option(
     "--days", type=_Days(least=1), default="365", show_default=True, help="How long certificates last."
 )
+@click.option("--ca-days", type=_Days(least=1), show_default=str(_CA_DAYS), help="How long the CA lasts.")
 @click.option(
-    "--ca-days", type=_Days(least=1), default="3650", show_default=True, help="How long the CA lasts."
+    "--keep-ca", is_flag=True, help="Keep the CA that is there, and make the certificates that are lost."
 )
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
-def create(out: Path, dns: tuple[str, ...], ips: tuple[str, ...], **options: Any) -> None:
+def create(out: Path, ca_days: int | None, keep_ca: bool, **options: Any) -> None:
     """Make a CA, and certificates for the server and for kube-scheduler.
 
     Keys are readable by you alone. Keep ca.key away from the cluster: who has it can make callers.
     """
     from bayplan.cli.failing import explained
 
+    if keep_ca and ca_days:
+        raise click.UsageError("--ca-days is for a new CA: leave it away, or --keep-ca")
     with explained():
-        written = certificate_tools().create(out, dns=dns, ips=ips, **options)
+        tools = certificate_tools()
+        if keep_ca:
+            written = tools.create_lost(out, **options)
+        else:
+            written = tools.create(out, ca_days=ca_days or _CA_DAYS, **options)
     for path in written:
         click.echo(f"wrote {path}")
 
@@ -95,7 +103,7 @@ def create(out: Path, dns: tuple[str, ...], ips: tuple[str, ...], **options: Any
 @click.option("--reissue", is_flag=True, help="Then: certificates by the new CA.")
 @click.option("--forget-old-ca", is_flag=True, help="Last: ca.crt holds the new CA alone.")
 def renew(directory: Path, before: int, **steps: bool) -> None:
-    """Renew what ends soon, with the names that it has, and keep the CA.
+    """Renew what ends soon or has lost its key, with the names that it has, and keep the CA.
 
     A running server reads its files anew; kube-scheduler does so with its certificate, but reads the CA once.
     So a new CA takes three steps, and after each of them the files are handed out; after the first,

@@ -22,6 +22,7 @@ AUTHORITY_NAME = "bayplan-ca"
 CLIENT_NAME = "kube-scheduler"
 _PUBLIC, _PRIVATE = 0o644, 0o600
 _PURPOSES: tuple[Purpose, ...] = ("server", "client")
+_STEMS = ("ca", *_PURPOSES)
 
 
 @dataclass(frozen=True)
@@ -44,70 +45,111 @@ def create(
     force: bool = False,
 ) -> list[Path]:
     """Make a CA and both pairs; files that are there already stay, unless ``force`` is given."""
-    if not dns and not ips:
-        raise InstallError("the server has no name: give --dns or --ip, as kube-scheduler calls it")
     if days > ca_days:
         raise InstallError(
             f"certificates of {days} days would outlive their CA of {ca_days}, and be refused from then on:"
             " give fewer --days, or more --ca-days"
         )
     authority = make_authority(AUTHORITY_NAME, days=ca_days)
-    server = issue(authority, (*dns, *ips)[0], purpose="server", days=days, dns=dns, ips=ips)
-    caller = issue(authority, client, purpose="client", days=days)
-    files = {
-        **_pair("ca", authority),
-        **_pair("server", server),
-        **_pair("client", caller),
-    }
+    pairs = _made(authority, _PURPOSES, dns=dns, ips=ips, client=client, days=days)
+    files = {**_pair("ca", authority), **pairs}
     there = [name for name in files if (directory / name).exists()]
     if there and not force:
         raise InstallError(
-            f"{directory / there[0]} is there already: `bayplan certs renew {directory}` renews it;"
-            " --force makes everything anew, and whoever trusts the old CA trusts it no more"
+            f"{directory / there[0]} is there already: `bayplan certs renew {directory}` renews what is"
+            " there; --keep-ca makes what is lost, by the same CA; --force makes everything anew, and whoever"
+            " trusts the old CA trusts it no more"
         )
-    return _write(directory, files)
+    written = _write(directory, files)
+    # One that was to follow the old CA is nobody's next: `reissue` would sign with it.
+    _remove_next(directory)
+    return written
+
+
+def create_lost(
+    directory: Path,
+    *,
+    dns: Sequence[str],
+    ips: Sequence[str],
+    client: str = CLIENT_NAME,
+    days: int,
+    force: bool = False,
+) -> list[Path]:
+    """Make the pairs of which a file is lost, by the CA that is there; all of them with ``force``."""
+    trusted, authority = _authority(directory)
+    left = trusted[0].days_left(datetime.now(UTC))
+    if left < 1:
+        raise InstallError(
+            f"the CA in {directory} ends on {trusted[0].ends:%Y-%m-%d}, and is good for nothing more:"
+            " --force without --keep-ca makes everything anew"
+        )
+    if days > left:
+        raise InstallError(
+            f"certificates of {days} days would outlive their CA, which ends on {trusted[0].ends:%Y-%m-%d},"
+            f" and be refused from then on: give --days {int(left)} or fewer"
+        )
+    lost = [each for each in _PURPOSES if force or not _complete(directory, each)]
+    if not lost:
+        raise InstallError(
+            f"nothing is lost in {directory}: `bayplan certs renew {directory}` renews what is there; --force"
+            " with --keep-ca makes both certificates anew, with the names that you give"
+        )
+    if (dns or ips) and "server" not in lost:
+        raise InstallError(
+            f"{directory / 'server.crt'} is there already, and stays: leave --dns and --ip away; --force"
+            " makes both certificates anew, with the names that you give"
+        )
+    return _write(directory, _made(authority, lost, dns=dns, ips=ips, client=client, days=days))
 
 
 def renew(directory: Path, *, before_days: float, now: datetime | None = None) -> list[Path]:
-    """Issue anew what ends within so many days, with the names it has, by the same CA."""
+    """Issue anew what ends within so many days or has lost its key, with its names, by the same CA."""
     now = now or datetime.now(UTC)
     trusted, authority = _authority(directory)
     if trusted[0].days_left(now) <= before_days:
         raise InstallError(_ends(directory, trusted[0]))
-    soon = [purpose for purpose in _PURPOSES if _leaf(directory, purpose).days_left(now) <= before_days]
-    return _write(directory, _issued(directory, authority, soon, now=now))
+    wanted = [
+        purpose
+        for purpose in _PURPOSES
+        if _leaf(directory, purpose).days_left(now) <= before_days or not _complete(directory, purpose)
+    ]
+    return _write(directory, _issued(directory, authority, wanted, now=now))
 
 
 def rotate_authority(directory: Path, *, now: datetime | None = None) -> list[Path]:
-    """Make the next CA, and have both trusted; certificates stay as they are until `reissue`."""
-    trusted, authority = _authority(directory)
+    """Make the next CA, and have both trusted; certificates stay as they are until `reissue`.
+
+    The key of the old one is not needed: this is also the way out when it is lost.
+    """
+    trusted = _trusted(directory)
     if (directory / "next.key").exists():
         raise InstallError(
             f"{directory} has a next CA already: go on with --reissue, once both sides have read ca.crt"
         )
     following = make_authority(AUTHORITY_NAME, days=trusted[0].days, now=now)
-    both = authority.certificate + following.certificate
+    both = _content(directory / "ca.crt") + following.certificate
     return _write(directory, {**_pair("next", following), "ca.crt": both})
 
 
 def reissue(directory: Path, *, now: datetime | None = None) -> list[Path]:
     """Issue both certificates anew, by the next CA where there is one; the old one is trusted yet."""
-    _, authority = _authority(directory)
     files: dict[str, bytes] = {}
     moving = (directory / "next.key").exists()
-    if moving:
+    if not moving:
+        _, authority = _authority(directory)
+    else:
+        # The key of the old one signs nothing more, and may be lost.
         authority = Pair(_content(directory / "next.crt"), _content(directory / "next.key"))
         files = {"ca.key": authority.key, "ca.crt": authority.certificate + _first(directory / "ca.crt")}
     written = _write(directory, {**files, **_issued(directory, authority, _PURPOSES, now=now)})
     if moving:
-        for name in ("next.key", "next.crt"):
-            (directory / name).unlink()
+        _remove_next(directory)
     return written
 
 
 def forget_old_authority(directory: Path) -> list[Path]:
     """Trust the newest CA alone: the end of a rotation."""
-    trusted, _ = _authority(directory)
+    trusted = _trusted(directory)
     if (directory / "next.key").exists():
         raise InstallError(
             f"the certificates in {directory} are of the old CA yet: --reissue comes before --forget-old-ca"
@@ -136,9 +178,40 @@ def secret_data(directory: Path, purpose: Purpose) -> Mapping[str, bytes]:
     }
 
 
+def _remove_next(directory: Path) -> None:
+    for name in ("next.key", "next.crt"):
+        (directory / name).unlink(missing_ok=True)
+
+
+def _complete(directory: Path, purpose: Purpose) -> bool:
+    return all((directory / f"{purpose}.{end}").exists() for end in ("crt", "key"))
+
+
 def _leaf(directory: Path, purpose: Purpose) -> Facts:
     path = directory / f"{purpose}.crt"
     return read(_content(path), source=str(path))[0]
+
+
+def _made(
+    authority: Pair,
+    purposes: Sequence[Purpose],
+    *,
+    dns: Sequence[str],
+    ips: Sequence[str],
+    client: str,
+    days: int,
+) -> dict[str, bytes]:
+    """New pairs with the names that were given."""
+    files: dict[str, bytes] = {}
+    for purpose in purposes:
+        if purpose == "client":
+            pair = issue(authority, client, purpose=purpose, days=days)
+        elif dns or ips:
+            pair = issue(authority, (*dns, *ips)[0], purpose=purpose, days=days, dns=dns, ips=ips)
+        else:
+            raise InstallError("the server has no name: give --dns or --ip, as kube-scheduler calls it")
+        files |= _pair(purpose, pair)
+    return files
 
 
 def _issued(
@@ -161,8 +234,13 @@ def _issued(
 
 
 def _authority(directory: Path) -> tuple[list[Facts], Pair]:
-    pem = _content(directory / "ca.crt")
-    return read(pem, source=str(directory / "ca.crt")), Pair(pem, _content(directory / "ca.key"))
+    pair = Pair(_content(directory / "ca.crt"), _content(directory / "ca.key"))
+    return _trusted(directory), pair
+
+
+def _trusted(directory: Path) -> list[Facts]:
+    path = directory / "ca.crt"
+    return read(_content(path), source=str(path))
 
 
 def _ends(directory: Path, authority: Facts) -> str:
@@ -186,9 +264,33 @@ def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InstallError(
-            f"{path}: {error.strerror or error}; `bayplan certs create --out {path.parent}` makes it"
-        ) from error
+        raise InstallError(f"{path}: {error.strerror or error}; {_way_out(path, error)}") from error
+
+
+def _way_out(path: Path, error: OSError) -> str:
+    """What helps against a file that cannot be read."""
+    directory = path.parent
+    if isinstance(error, PermissionError):
+        return "run this as its owner: keys are readable by their owner alone"
+    if not isinstance(error, FileNotFoundError):
+        return "want a file that can be read: put it back, or move away what is in its place"
+    if not any((directory / f"{stem}.{end}").exists() for stem in _STEMS for end in ("crt", "key")):
+        return f"`bayplan certs create --out {directory} --dns NAME` makes a CA and both certificates"
+    anew = (
+        f"`bayplan certs create --out {directory} --dns NAME --force` makes everything anew, and whoever"
+        " trusts the old CA trusts it no more"
+    )
+    # A new CA takes over the names of the certificates that are there.
+    named = all((directory / f"{purpose}.crt").exists() for purpose in _PURPOSES)
+    return {
+        "ca.crt": f"put it back, the Secrets of both sides hold it, too; or {anew}",
+        "ca.key": f"put it back from where you keep it; or {_takes_over(directory) if named else anew}",
+        "next.crt": f"remove {directory / 'next.key'}, and begin anew with --rotate-ca",
+        "server.crt": f"`bayplan certs create --out {directory} --keep-ca --dns NAME` makes it anew, by the"
+        " same CA; give every --dns and --ip that kube-scheduler calls the server by",
+        "client.crt": f"`bayplan certs create --out {directory} --keep-ca --client {CLIENT_NAME}` makes it"
+        " anew, by the same CA; give the name that the caller had",
+    }.get(path.name, f"`bayplan certs renew {directory}` makes it anew, with its certificate")
 
 
 def _pair(stem: str, pair: Pair) -> dict[str, bytes]:
