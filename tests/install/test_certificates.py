@@ -369,7 +369,7 @@ def test_a_lost_key_is_renewed_with_its_certificate(side: Purpose, folder: Path)
 def test_a_new_ca_takes_over_from_one_whose_key_is_lost(folder: Path, tmp_path: Path) -> None:
     before = copied(folder, tmp_path / "before")
     (folder / "ca.key").unlink()
-    with pytest.raises(InstallError, match=r"ca.key: No such file.* put it back .* three steps"):
+    with pytest.raises(InstallError, match=r"ca.key: No such file.* put the right one back .* three steps"):
         renew(folder, before_days=30)
 
     rotate_authority(folder)
@@ -386,7 +386,7 @@ def test_a_key_and_a_certificate_that_are_lost_leave_one_way(folder: Path) -> No
     (folder / "server.crt").unlink()
 
     with pytest.raises(
-        InstallError, match=r"ca.key: No such file.* put it back .* --dns NAME --force` makes"
+        InstallError, match=r"ca.key: No such file.* put the right .* --dns NAME --force` makes"
     ):
         create_lost(folder, dns=[NAME], ips=[], days=1)
 
@@ -395,7 +395,7 @@ def test_a_key_and_a_certificate_that_are_lost_leave_one_way(folder: Path) -> No
     ("name", "said"),
     [
         pytest.param("ca.crt", "put it back, the Secrets of both sides hold it, too", id="the CA"),
-        pytest.param("next.crt", r"remove .*next\.key, and begin anew with --rotate-ca", id="the next CA"),
+        pytest.param("next.crt", r"remove .*next\.key, and begin anew: .* --rotate-ca`", id="the next CA"),
     ],
 )
 def test_a_lost_certificate_of_a_ca_has_its_own_way_out(name: str, said: str, folder: Path) -> None:
@@ -418,6 +418,60 @@ def test_the_way_out_of_a_lost_next_ca_is_one(folder: Path, tmp_path: Path) -> N
     forget_old_authority(folder)
 
     assert shakes_hands(folder, folder)
+
+
+NO_KEY_OF_ITS_OWN = [
+    pytest.param(lambda _: b"", "it cannot be read as a key", id="empty"),
+    pytest.param(lambda folder: (folder / "server.crt").read_bytes(), "cannot be read as a key", id="no key"),
+    pytest.param(
+        lambda folder: (folder / "ca.key").read_bytes(), "not that of its certificate", id="another"
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), NO_KEY_OF_ITS_OWN)
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_a_key_is_that_of_its_certificate(
+    side: Purpose, content: Callable[[Path], bytes], said: str, folder: Path
+) -> None:
+    (folder / f"{side}.key").write_bytes(content(folder))
+
+    for look in (show, lambda folder: secret_data(folder, side)):
+        with pytest.raises(InstallError, match=rf"{side}.key: .*{said}.*; `bayplan certs renew .*` makes it"):
+            look(folder)
+    written = renew(folder, before_days=30)
+
+    assert [path.name for path in written] == [f"{side}.key", f"{side}.crt"]
+    assert len(show(folder)) == 3
+    assert shakes_hands(folder, folder)
+
+
+def test_a_wrong_key_of_the_ca_is_told_and_may_be_elsewhere(folder: Path) -> None:
+    (folder / "ca.key").write_bytes((folder / "server.key").read_bytes())
+
+    for look in (show, lambda folder: renew(folder, before_days=30)):
+        with pytest.raises(InstallError, match=r"ca.key: it is not that of .*; move it away, .* three steps"):
+            look(folder)
+    (folder / "ca.key").unlink()
+
+    assert len(show(folder)) == 3
+
+
+def test_a_wrong_key_of_the_next_ca_signs_nothing(folder: Path) -> None:
+    rotate_authority(folder)
+    (folder / "next.key").write_bytes((folder / "server.key").read_bytes())
+    before = contents(folder)
+
+    with pytest.raises(InstallError, match=r"next.key: it is not that of .*; remove .*next.key, and begin"):
+        reissue(folder)
+    assert contents(folder) == before
+
+
+def test_a_secret_holds_certificates(folder: Path) -> None:
+    for name in ("ca.crt", "server.crt"):
+        (folder / name).write_text("hello")
+        with pytest.raises(InstallError, match=rf"{name}: there is no certificate in it"):
+            secret_data(folder, "server")
 
 
 def test_what_is_there_and_cannot_be_read_is_not_called_lost(

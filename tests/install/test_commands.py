@@ -214,6 +214,24 @@ def test_certificates_of_a_folder_go_along_as_secrets(tmp_path: Path) -> None:
     assert "ca.key" not in text
 
 
+@pytest.mark.parametrize("name", ["server.key", "client.key"])
+def test_a_key_of_another_certificate_is_no_secret(name: str, tmp_path: Path) -> None:
+    certs = tmp_path / "certs"
+    run("certs", "create", "--out", certs, "--dns", "bayplan.kube-system.svc")
+    (certs / name).write_bytes((certs / "ca.key").read_bytes())
+    options: list[str | Path] = ["--ignorable", "--tls", "certs", "--certs", certs]
+    commands = [
+        ["render", "service", policy(tmp_path), *options],
+        *(["certs", "show", certs, "-o", form] for form in ("table", "json", "yaml")),
+    ]
+
+    for each in commands:
+        result = run(*each)
+        assert result.exit_code == 1
+        assert f"{certs / name}: it is not that of its certificate" in result.stderr
+        assert result.stdout == ""
+
+
 def test_secrets_come_after_the_namespace_that_they_are_in(tmp_path: Path) -> None:
     certs = tmp_path / "certs"
     run("certs", "create", "--out", certs, "--dns", "bayplan.team.svc")

@@ -103,7 +103,7 @@ def create(out: Path, ca_days: int | None, keep_ca: bool, **options: Any) -> Non
 @click.option("--reissue", is_flag=True, help="Then: certificates by the new CA.")
 @click.option("--forget-old-ca", is_flag=True, help="Last: ca.crt holds the new CA alone.")
 def renew(directory: Path, before: int, **steps: bool) -> None:
-    """Renew what ends soon or has lost its key, with the names that it has, and keep the CA.
+    """Renew what ends soon or has no key that fits, with the names that it has, and keep the CA.
 
     A running server reads its files anew; kube-scheduler does so with its certificate, but reads the CA once.
     So a new CA takes three steps, and after each of them the files are handed out; after the first,
@@ -148,7 +148,7 @@ def _one_step(given: dict[str, bool]) -> str | None:
 def show(directory: Path, name: str, namespace: str, output: str) -> None:
     """Show the certificates of a folder and when they end, or print them as Secrets.
 
-    Exits 1 when one of them has ended.
+    Exits 1 when one of them has ended, or a key is not that of its certificate.
     """
     from bayplan.cli.failing import explained
 

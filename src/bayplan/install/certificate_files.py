@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bayplan.install.certificates import Facts, Pair, Purpose, issue, make_authority, read
+from bayplan.install.certificates import Facts, Pair, Purpose, fault_of_key, issue, make_authority, read
 from bayplan.install.errors import InstallError
 
 AUTHORITY_NAME = "bayplan-ca"
@@ -103,7 +103,7 @@ def create_lost(
 
 
 def renew(directory: Path, *, before_days: float, now: datetime | None = None) -> list[Path]:
-    """Issue anew what ends within so many days or has lost its key, with its names, by the same CA."""
+    """Issue anew what ends within so many days or has no key that fits, with its names, by the same CA."""
     now = now or datetime.now(UTC)
     trusted, authority = _authority(directory)
     if trusted[0].days_left(now) <= before_days:
@@ -111,7 +111,7 @@ def renew(directory: Path, *, before_days: float, now: datetime | None = None) -
     wanted = [
         purpose
         for purpose in _PURPOSES
-        if _leaf(directory, purpose).days_left(now) <= before_days or not _complete(directory, purpose)
+        if _leaf(directory, purpose).days_left(now) <= before_days or not _has_key(directory, purpose)
     ]
     return _write(directory, _issued(directory, authority, wanted, now=now))
 
@@ -139,7 +139,7 @@ def reissue(directory: Path, *, now: datetime | None = None) -> list[Path]:
         _, authority = _authority(directory)
     else:
         # The key of the old one signs nothing more, and may be lost.
-        authority = Pair(_content(directory / "next.crt"), _content(directory / "next.key"))
+        authority = _refuse_other_key(directory, "next")
         files = {"ca.key": authority.key, "ca.crt": authority.certificate + _first(directory / "ca.crt")}
     written = _write(directory, {**files, **_issued(directory, authority, _PURPOSES, now=now)})
     if moving:
@@ -160,22 +160,39 @@ def forget_old_authority(directory: Path) -> list[Path]:
 
 
 def show(directory: Path) -> list[Found]:
-    """Every certificate of the folder."""
+    """Every certificate of the folder; each has its key, but that of the CA may be kept elsewhere."""
     found = []
     for file in ("ca.crt", "server.crt", "client.crt"):
         for number, facts in enumerate(read(_content(directory / file), source=str(directory / file))):
             note = "trusted, does not sign" if file == "ca.crt" and number else ""
             found.append(Found(file, facts, note))
+    for stem in _STEMS:
+        if stem != "ca" or (directory / "ca.key").exists():
+            _refuse_other_key(directory, stem)
     return found
 
 
 def secret_data(directory: Path, purpose: Purpose) -> Mapping[str, bytes]:
     """The files of one side as a Secret holds them."""
+    pair = _refuse_other_key(directory, purpose)
+    _trusted(directory)
     return {
-        "tls.crt": _content(directory / f"{purpose}.crt"),
-        "tls.key": _content(directory / f"{purpose}.key"),
+        "tls.crt": pair.certificate,
+        "tls.key": pair.key,
         "ca.crt": _content(directory / "ca.crt"),
     }
+
+
+def _refuse_other_key(directory: Path, stem: str) -> Pair:
+    """A certificate and its key, or an error that names the file."""
+    file, path = directory / f"{stem}.crt", directory / f"{stem}.key"
+    pair = Pair(_content(file), _content(path))
+    read(pair.certificate, source=str(file))
+    if fault := fault_of_key(pair):
+        # While a wrong key of the CA is there, nothing can be shown, and so nothing handed out.
+        away = "move it away, and " if stem == "ca" else ""
+        raise InstallError(f"{path}: {fault}; {away}{_way_back(path)}")
+    return pair
 
 
 def _remove_next(directory: Path) -> None:
@@ -185,6 +202,12 @@ def _remove_next(directory: Path) -> None:
 
 def _complete(directory: Path, purpose: Purpose) -> bool:
     return all((directory / f"{purpose}.{end}").exists() for end in ("crt", "key"))
+
+
+def _has_key(directory: Path, purpose: Purpose) -> bool:
+    path = directory / f"{purpose}.key"
+    certificate = _content(directory / f"{purpose}.crt")
+    return path.exists() and not fault_of_key(Pair(certificate, _content(path)))
 
 
 def _leaf(directory: Path, purpose: Purpose) -> Facts:
@@ -234,8 +257,7 @@ def _issued(
 
 
 def _authority(directory: Path) -> tuple[list[Facts], Pair]:
-    pair = Pair(_content(directory / "ca.crt"), _content(directory / "ca.key"))
-    return _trusted(directory), pair
+    return _trusted(directory), _refuse_other_key(directory, "ca")
 
 
 def _trusted(directory: Path) -> list[Facts]:
@@ -269,23 +291,31 @@ def _content(path: Path) -> bytes:
 
 def _way_out(path: Path, error: OSError) -> str:
     """What helps against a file that cannot be read."""
-    directory = path.parent
     if isinstance(error, PermissionError):
         return "run this as its owner: keys are readable by their owner alone"
     if not isinstance(error, FileNotFoundError):
         return "want a file that can be read: put it back, or move away what is in its place"
+    return _way_back(path)
+
+
+def _way_back(path: Path) -> str:
+    """How to get a file that is lost, or one with something else in it."""
+    directory = path.parent
     if not any((directory / f"{stem}.{end}").exists() for stem in _STEMS for end in ("crt", "key")):
         return f"`bayplan certs create --out {directory} --dns NAME` makes a CA and both certificates"
     anew = (
         f"`bayplan certs create --out {directory} --dns NAME --force` makes everything anew, and whoever"
         " trusts the old CA trusts it no more"
     )
-    # A new CA takes over the names of the certificates that are there.
+    # A new CA needs the names of both certificates, which are in them.
     named = all((directory / f"{purpose}.crt").exists() for purpose in _PURPOSES)
+    takes_over = _takes_over(directory) if named else anew
+    begin = f"remove {directory / 'next.key'}, and begin anew: `bayplan certs renew {directory} --rotate-ca`"
     return {
         "ca.crt": f"put it back, the Secrets of both sides hold it, too; or {anew}",
-        "ca.key": f"put it back from where you keep it; or {_takes_over(directory) if named else anew}",
-        "next.crt": f"remove {directory / 'next.key'}, and begin anew with --rotate-ca",
+        "ca.key": f"put the right one back from where you keep it; or {takes_over}",
+        "next.crt": begin,
+        "next.key": begin,
         "server.crt": f"`bayplan certs create --out {directory} --keep-ca --dns NAME` makes it anew, by the"
         " same CA; give every --dns and --ip that kube-scheduler calls the server by",
         "client.crt": f"`bayplan certs create --out {directory} --keep-ca --client {CLIENT_NAME}` makes it"

@@ -123,6 +123,16 @@ def read(pem: bytes, *, source: str) -> list[Facts]:
         raise InstallError(f"{source}: there is no certificate in it: {error}") from error
 
 
+def fault_of_key(pair: Pair) -> str:
+    """Why the key is not that of the certificate, the first of its file; empty when it is."""
+    try:
+        key = load_pem_private_key(pair.key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        return f"it cannot be read as a key: {error}"
+    certificate = x509.load_pem_x509_certificates(pair.certificate)[0]
+    return "" if key.public_key() == certificate.public_key() else "it is not that of its certificate"
+
+
 def _facts(certificate: x509.Certificate) -> Facts:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
