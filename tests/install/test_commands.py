@@ -460,10 +460,10 @@ def test_without_tls_one_is_warned(tmp_path: Path) -> None:
     assert "https://" not in result.stdout
 
 
-def end_server_certificate(folder: Path) -> None:
-    """Have the certificate of the server be one of yesterday."""
+def end_server_certificate(folder: Path, *, ago: timedelta = timedelta(days=1)) -> None:
+    """Have the certificate of the server be one that ended so long ago."""
     authority = Pair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
-    then = datetime.now(UTC) - timedelta(days=2)
+    then = datetime.now(UTC) - ago - timedelta(days=1)
     pair = issue(authority, "a.example", purpose="server", days=1, dns=["a.example"], now=then)
     (folder / "server.crt").write_bytes(pair.certificate)
     (folder / "server.key").write_bytes(pair.key)
@@ -515,6 +515,46 @@ def test_one_that_has_ended_is_a_no(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert "ended" in result.stdout
+
+
+def test_secrets_of_one_that_has_ended_are_printed_with_a_no(tmp_path: Path) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example")
+    end_server_certificate(tmp_path)
+    result = run("certs", "show", tmp_path, "-o", "yaml")
+
+    assert result.exit_code == 1
+    assert f"server.crt in {tmp_path}: ended; `bayplan certs renew {tmp_path}` renews it" in result.stderr
+    assert [one["kind"] for one in yaml.safe_load_all(result.stdout)] == ["Secret", "Secret"]
+
+
+def test_one_that_lasts_for_an_hour_yet_has_not_ended(tmp_path: Path) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example")
+    end_server_certificate(tmp_path, ago=timedelta(hours=-1))
+
+    for form in ("table", "json", "yaml"):
+        result = run("certs", "show", tmp_path, "-o", form)
+        assert result.exit_code == 0
+        assert result.stderr == ""
+    assert "ended" not in run("certs", "show", tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        pytest.param("--name", "Bad Name", "name: 'Bad Name': small letters", id="a bad name"),
+        pytest.param("--name", "n" * 60, "at most 59", id="no room for the name of a Service"),
+        pytest.param("-n", "Bad_NS", "namespace: 'Bad_NS': small letters", id="a bad namespace"),
+    ],
+)
+def test_secrets_have_names_that_the_api_server_takes(
+    option: str, value: str, said: str, tmp_path: Path
+) -> None:
+    run("certs", "create", "--out", tmp_path, "--dns", "a.example")
+    result = run("certs", "show", tmp_path, "-o", "yaml", option, value)
+
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert result.stdout == ""
 
 
 def test_renewal_says_what_it_did(tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from bayplan.install.certificate_files import Found
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 _DAYS = re.compile(r"(\d+)d?")
@@ -151,29 +154,37 @@ def show(directory: Path, name: str, namespace: str, output: str) -> None:
     Exits 1 when one of them has ended, or a key is not that of its certificate.
     """
     from bayplan.cli.failing import explained
+    from bayplan.install.names import refuse_bad_name, refuse_bad_namespace
 
     with explained():
+        refuse_bad_name(name)
+        refuse_bad_namespace(namespace)
         found = certificate_tools().show(directory)
-        if output == "yaml":
-            click.echo(_secrets(directory, name, namespace), nl=False)
-            return
+        secrets = _secrets(directory, name, namespace) if output == "yaml" else ""
     now = datetime.now(UTC)
-    rows = [
-        {
-            "file": each.file,
-            "name": each.facts.name,
-            "names": [*each.facts.dns, *each.facts.ips],
-            "ends": each.facts.ends.isoformat(),
-            "daysLeft": round(each.facts.days_left(now), 1),
-            "note": each.note,
-        }
-        for each in found
-    ]
-    if output == "json":
-        click.echo(json.dumps(rows, indent=2))
+    ended = [each.file for each in found if each.facts.days_left(now) <= 0]
+    if output == "yaml":
+        click.echo(secrets, nl=False)
+        if ended:
+            # Whoever pipes this sees no table.
+            what = f"`bayplan certs renew {directory}` renews it, or says what does"
+            click.echo(f"{' and '.join(ended)} in {directory}: ended; {what}", err=True)
+    elif output == "json":
+        click.echo(json.dumps([_row(each, now) for each in found], indent=2))
     else:
-        _table(rows)
-    raise SystemExit(1 if any(row["daysLeft"] <= 0 for row in rows) else 0)
+        _table(found, now)
+    raise SystemExit(1 if ended else 0)
+
+
+def _row(each: "Found", now: datetime) -> dict[str, Any]:
+    return {
+        "file": each.file,
+        "name": each.facts.name,
+        "names": [*each.facts.dns, *each.facts.ips],
+        "ends": each.facts.ends.isoformat(),
+        "daysLeft": round(each.facts.days_left(now), 1),
+        "note": each.note,
+    }
 
 
 def _secrets(directory: Path, name: str, namespace: str) -> str:
@@ -186,21 +197,22 @@ def _secrets(directory: Path, name: str, namespace: str) -> str:
     return "---\n".join(map(to_yaml, made))
 
 
-def _table(rows: list[dict[str, Any]]) -> None:
+def _table(found: "list[Found]", now: datetime) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for title in ("FILE", "NAME", "CALLED", "ENDS", "DAYS LEFT", ""):
         table.add_column(title, overflow="fold")
-    for row in rows:
+    for each in found:
+        days = each.facts.days_left(now)
         table.add_row(
-            row["file"],
-            row["name"],
-            ", ".join(row["names"]),
-            row["ends"][:10],
-            "ended" if row["daysLeft"] <= 0 else f"{row['daysLeft']:.0f}",
-            row["note"],
+            each.file,
+            each.facts.name,
+            ", ".join([*each.facts.dns, *each.facts.ips]),
+            f"{each.facts.ends:%Y-%m-%d}",
+            "ended" if days <= 0 else f"{days:.0f}",
+            each.note,
         )
     Console().print(table)
 

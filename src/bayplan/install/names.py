@@ -53,17 +53,10 @@ def worked_out(name: str, release: Release) -> str:
 
 def refuse_bad_names(release: Release) -> None:
     """Names and an address that the API server would refuse; the first is also that of a Service."""
-    name, room = _fullname(release), _LONGEST - len("-ops")
-    if not _SERVICE_NAME.fullmatch(name) or len(name) > room:
-        raise InstallError(
-            f"name: {name!r}: small letters, digits and dashes, a letter first, at most {room} characters"
-        )
+    refuse_bad_name(_fullname(release))
+    refuse_bad_namespace(release.namespace)
     lease_key = _LEASE_NAMESPACES.get(release.value("shape"), "namespace")
-    for key, namespace in (("namespace", release.namespace), (lease_key, _lease_namespace(release))):
-        if not _NAMESPACE_NAME.fullmatch(namespace) or len(namespace) > _LONGEST:
-            raise InstallError(
-                f"{key}: {namespace!r}: small letters, digits and dashes, at most {_LONGEST} characters"
-            )
+    refuse_bad_namespace(_lease_namespace(release), key=lease_key)
     if address := release.value("service.clusterIP"):
         try:
             ip_address(address)
@@ -71,6 +64,23 @@ def refuse_bad_names(release: Release) -> None:
             raise InstallError(
                 f"service.clusterIP: {address!r} is no IP address, such as 10.96.0.50"
             ) from error
+
+
+def refuse_bad_name(name: str) -> None:
+    """A name that is also that of a Service, with room for what we append."""
+    room = _LONGEST - len("-ops")
+    if not _SERVICE_NAME.fullmatch(name) or len(name) > room:
+        raise InstallError(
+            f"name: {name!r}: small letters, digits and dashes, a letter first, at most {room} characters"
+        )
+
+
+def refuse_bad_namespace(namespace: str, *, key: str = "namespace") -> None:
+    """A namespace that the API server would refuse; ``key`` is where it was given."""
+    if not _NAMESPACE_NAME.fullmatch(namespace) or len(namespace) > _LONGEST:
+        raise InstallError(
+            f"{key}: {namespace!r}: small letters, digits and dashes, at most {_LONGEST} characters"
+        )
 
 
 def _cut(text: str) -> str:
