@@ -395,7 +395,7 @@ def test_a_key_and_a_certificate_that_are_lost_leave_one_way(folder: Path) -> No
     ("name", "said"),
     [
         pytest.param("ca.crt", "put it back, the Secrets of both sides hold it, too", id="the CA"),
-        pytest.param("next.crt", r"remove .*next\.key, and begin anew: .* --rotate-ca`", id="the next CA"),
+        pytest.param("next.crt", r"remove .*, and begin anew: .* --rotate-ca`", id="the next CA"),
     ],
 )
 def test_a_lost_certificate_of_a_ca_has_its_own_way_out(name: str, said: str, folder: Path) -> None:
@@ -406,12 +406,19 @@ def test_a_lost_certificate_of_a_ca_has_its_own_way_out(name: str, said: str, fo
         reissue(folder)
 
 
-def test_the_way_out_of_a_lost_next_ca_is_one(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("lost", "left"), [("next.crt", "next.key"), ("next.key", "next.crt")])
+def test_half_a_next_ca_is_no_reason_to_stay_with_the_old_one(
+    lost: str, left: str, folder: Path, tmp_path: Path
+) -> None:
     before = copied(folder, tmp_path / "before")
     rotate_authority(folder)
-    (folder / "next.crt").unlink()
+    (folder / lost).unlink()
 
-    (folder / "next.key").unlink()
+    with pytest.raises(InstallError, match=rf"{lost}: No such file .* begin anew"):
+        reissue(folder)
+    with pytest.raises(InstallError, match="--reissue comes before"):
+        forget_old_authority(folder)
+    (folder / left).unlink()
     rotate_authority(folder)
     assert shakes_hands(folder, before)
     reissue(folder)
@@ -462,7 +469,7 @@ def test_a_wrong_key_of_the_next_ca_signs_nothing(folder: Path) -> None:
     (folder / "next.key").write_bytes((folder / "server.key").read_bytes())
     before = contents(folder)
 
-    with pytest.raises(InstallError, match=r"next.key: it is not that of .*; remove .*next.key, and begin"):
+    with pytest.raises(InstallError, match=r"next.key: it is not that of .*; remove .*, and begin anew"):
         reissue(folder)
     assert contents(folder) == before
 

@@ -24,6 +24,7 @@ _STEPS = {
 _EPILOG = """\b
 Examples:
   bayplan certs create --out certs --dns bayplan.kube-system.svc --ip 10.96.0.50
+  bayplan certs create --out certs --keep-ca --client kube-scheduler      client.crt was lost
   bayplan certs show certs
   bayplan certs show certs -o yaml | kubectl apply -f -      as Secrets
   bayplan certs renew certs --before 30d                     from a timer: does nothing until it is time

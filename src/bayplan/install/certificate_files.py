@@ -23,6 +23,7 @@ CLIENT_NAME = "kube-scheduler"
 _PUBLIC, _PRIVATE = 0o644, 0o600
 _PURPOSES: tuple[Purpose, ...] = ("server", "client")
 _STEMS = ("ca", *_PURPOSES)
+_NEXT = ("next.key", "next.crt")
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def rotate_authority(directory: Path, *, now: datetime | None = None) -> list[Pa
     The key of the old one is not needed: this is also the way out when it is lost.
     """
     trusted = _trusted(directory)
-    if (directory / "next.key").exists():
+    if _moving(directory):
         raise InstallError(
             f"{directory} has a next CA already: go on with --reissue, once both sides have read ca.crt"
         )
@@ -133,14 +134,15 @@ def rotate_authority(directory: Path, *, now: datetime | None = None) -> list[Pa
 
 def reissue(directory: Path, *, now: datetime | None = None) -> list[Path]:
     """Issue both certificates anew, by the next CA where there is one; the old one is trusted yet."""
+    old = _first(directory / "ca.crt")
     files: dict[str, bytes] = {}
-    moving = (directory / "next.key").exists()
+    moving = _moving(directory)
     if not moving:
         _, authority = _authority(directory)
     else:
         # The key of the old one signs nothing more, and may be lost.
         authority = _refuse_other_key(directory, "next")
-        files = {"ca.key": authority.key, "ca.crt": authority.certificate + _first(directory / "ca.crt")}
+        files = {"ca.key": authority.key, "ca.crt": authority.certificate + old}
     written = _write(directory, {**files, **_issued(directory, authority, _PURPOSES, now=now)})
     if moving:
         _remove_next(directory)
@@ -150,7 +152,7 @@ def reissue(directory: Path, *, now: datetime | None = None) -> list[Path]:
 def forget_old_authority(directory: Path) -> list[Path]:
     """Trust the newest CA alone: the end of a rotation."""
     trusted = _trusted(directory)
-    if (directory / "next.key").exists():
+    if _moving(directory):
         raise InstallError(
             f"the certificates in {directory} are of the old CA yet: --reissue comes before --forget-old-ca"
         )
@@ -195,8 +197,13 @@ def _refuse_other_key(directory: Path, stem: str) -> Pair:
     return pair
 
 
+def _moving(directory: Path) -> bool:
+    """Whether a next CA waits to sign; with one of its files alone nobody may go on as if there were none."""
+    return any((directory / name).exists() for name in _NEXT)
+
+
 def _remove_next(directory: Path) -> None:
-    for name in ("next.key", "next.crt"):
+    for name in _NEXT:
         (directory / name).unlink(missing_ok=True)
 
 
@@ -310,7 +317,10 @@ def _way_back(path: Path) -> str:
     # A new CA needs the names of both certificates, which are in them.
     named = all((directory / f"{purpose}.crt").exists() for purpose in _PURPOSES)
     takes_over = _takes_over(directory) if named else anew
-    begin = f"remove {directory / 'next.key'}, and begin anew: `bayplan certs renew {directory} --rotate-ca`"
+    begin = (
+        f"remove what there is of next.key and next.crt in {directory}, and begin anew:"
+        f" `bayplan certs renew {directory} --rotate-ca`"
+    )
     return {
         "ca.crt": f"put it back, the Secrets of both sides hold it, too; or {anew}",
         "ca.key": f"put the right one back from where you keep it; or {takes_over}",
