@@ -497,6 +497,13 @@ def test_certificates_of_no_days_are_not_made(option: str, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+def test_days_that_no_date_holds_are_refused(tmp_path: Path) -> None:
+    result = run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--ca-days", "99999999")
+
+    assert result.exit_code == 2
+    assert "'99999999': more than a hundred years; give 36500 or fewer" in result.output
+
+
 def test_what_has_ended_alone_is_renewed_before_0(tmp_path: Path) -> None:
     run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "1")
     assert run("certs", "renew", tmp_path, "--before", "0").output == "nothing to do\n"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 _DAYS = re.compile(r"(\d+)d?")
 _CA_DAYS = 3650
+# A date has no room for any number of days.
+_MOST_DAYS = 36500
 # A new CA: the options in their order, and the function behind each.
 _STEPS = {
     "rotate_ca": "rotate_authority",
@@ -47,6 +49,8 @@ class _Days(click.ParamType[int]):
             self.fail(
                 f"{value!r}: what lasts so long has ended already; give {self._least} or more", param, ctx
             )
+        if days > _MOST_DAYS:
+            self.fail(f"{value!r}: more than a hundred years; give {_MOST_DAYS} or fewer", param, ctx)
         return days
 
 
