@@ -27,6 +27,7 @@ Pods = dict[str, Pod]
 _Later = Callable[[], list[Pod]] | None
 
 _TRACES = 20_000
+"""How many pods may go before a snapshot is taken that nobody asked for."""
 _GAPS = 1000
 """How many gaps in the line of waiting pods are left alone."""
 
