@@ -40,11 +40,15 @@ FATAL = {
     "key-case",
     "managed-resource-name",
     "managed-resource-twice",
+    "no-bind-plugin",
     "plugin-gone",
+    "plugin-twice",
     "profile-name",
+    "queue-sort",
     "timeout-unit",
     "two-binders",
     "unknown-key",
+    "value-out-of-range",
     "weight",
 }
 VIEW = [
