@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import http.client
 import itertools
-import os
 import secrets
-import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -43,11 +41,8 @@ class OtherApiServer:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """It does nothing inside the block; its sockets stay open, and take in what is sent."""
-        os.kill(self.child.pid, signal.SIGSTOP)
-        try:
+        with self.child.frozen():
             yield
-        finally:
-            os.kill(self.child.pid, signal.SIGCONT)
 
 
 class ControlPlane:

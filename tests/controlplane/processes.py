@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.controlplane import die_with_parent
@@ -85,6 +87,25 @@ class Child:
             return condition()
 
         wait_until(alive_and_well, timeout_seconds, what=f"{self.name} is ready", explain=self.log_tail)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It does nothing inside the block, and does not know it; sockets stay open, and take in what comes.
+
+        A signal waits for a thread that takes it, and on a busy machine the others go on until then: so the
+        block begins when all of them stand still.
+        """
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            wait_until(self._stands_still, 10, what=f"{self.name} is frozen", poll_seconds=0.001)
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def _stands_still(self) -> bool:
+        tasks = list(Path(f"/proc/{self.pid}/task").iterdir())
+        # The name before the state is in brackets, and may have any in it.
+        return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
 
     def wait_ended(self, timeout_seconds: float = 10.0) -> int:
         """Wait for the program to end by itself; its exit code."""

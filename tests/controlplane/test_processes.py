@@ -123,3 +123,26 @@ def test_a_reserved_port_is_for_servers_that_know_it() -> None:
         assert address == client.getsockname()
 
     assert free_port() != port
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_who_is_frozen_stands_still_and_goes_on(tmp_path: Path) -> None:
+    code = (
+        "import sys, threading\n"
+        "def count():\n"
+        "    while True:\n"
+        "        print(1, flush=True)\n"
+        "for _ in range(4): threading.Thread(target=count).start()\n"
+    )
+    child = Child("counter", [sys.executable, "-c", code], log=tmp_path / "log")
+    size = (tmp_path / "log").stat
+    try:
+        wait_until(lambda: size().st_size > 1000, 30, what="it counts")
+        with child.frozen():
+            before = size().st_size
+            sum(range(3_000_000))
+            assert size().st_size == before
+        wait_until(lambda: size().st_size > before, 30, what="it goes on")
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait_ended()

@@ -8,14 +8,11 @@ import os
 import signal
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.processes import Child
 from tests.controlplane.waiting import wait_until
 from tests.e2e.extender import Extender, Json
 from tests.e2e.fault_proxy import FaultProxy
@@ -24,16 +21,6 @@ from tests.e2e.one_per_node import ONE_PER_NODE, SINGLE, TAKEN, bind, free_for, 
 pytestmark = pytest.mark.e2e
 
 MAX_AGE_SECONDS = 2
-
-
-@contextmanager
-def frozen(child: Child) -> Iterator[None]:
-    """The program does nothing inside the block; its sockets stay open."""
-    os.kill(child.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(child.pid, signal.SIGCONT)
 
 
 def test_killed_and_started_again_with_deletions_meanwhile(cluster: ControlPlane, tmp_path: Path) -> None:
@@ -113,7 +100,7 @@ def test_frozen_with_a_bind_in_flight(cluster: ControlPlane, tmp_path: Path) -> 
         cluster.api, tmp_path, ONE_PER_NODE, kubeconfig=cluster.kubeconfig, config=config
     ) as bayplan:
         wait_view(bayplan, cluster)
-        with frozen(cluster.apiserver):
+        with cluster.apiserver.frozen():
             since = time.monotonic()
             said = bind(bayplan, first, "n1")
             assert "may try again" in said
@@ -148,7 +135,7 @@ def test_the_past_is_compacted_while_the_server_sleeps(cluster: ControlPlane, tm
         with Extender(cluster.api, tmp_path, ONE_PER_NODE, kubeconfig=proxy.kubeconfig) as bayplan:
             wait_view(bayplan, cluster)
             assert free_for(bayplan, waiting, nodes) == ["n2", "n3"]
-            with frozen(bayplan.child):
+            with bayplan.child.frozen():
                 # The end of its watches, before what happens next is in them.
                 proxy.cut()
                 cluster.api.delete("pods", "deleted-meanwhile")

@@ -13,7 +13,6 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.e2e.after_fault import wait_settled
 from tests.e2e.second_scheduler import SecondScheduler
-from tests.e2e.test_fault_apiserver import frozen
 from tests.e2e.test_schedule import create_pods
 from tests.e2e.two_schedulers import leader_first, leads, scheduled, short_lease
 
@@ -67,7 +66,7 @@ def test_etcd_is_frozen_until_the_leader_has_lost_its_lease(cluster: ControlPlan
     create_pods(cluster, PODS, cpu="80m")
     with SecondScheduler(cluster.api, tmp_path, kubeconfig=cluster.kubeconfig, flags=[flag]) as bayplan:
         wait_until(lambda: scheduled(bayplan) >= 20, 30, what="binds are under way")
-        with frozen(cluster.etcd):
+        with cluster.etcd.frozen():
             since = time.monotonic()
             before = scheduled(bayplan)
             wait_until(lambda: not leads(bayplan), 30, what="the Lease is lost")

@@ -91,7 +91,7 @@ def test_the_holder_is_paused_and_comes_back(
             create_owners(cluster, range(made, made + 20))
             made += 20
             holder, other = sorted(replicas, key=_binds, reverse=True)
-            with paused(holder):
+            with holder.child.frozen():
                 other.wait_metric(1, "bayplan_writer")
                 handed_over += 1
             # What it was about to bind when it was stopped, it must not bind now.
@@ -118,16 +118,6 @@ def test_the_next_one_need_not_wait_for_a_holder_that_ended_well(
 
 def _binds(replica: Extender) -> float:
     return replica.metric("bayplan_writer")
-
-
-@contextmanager
-def paused(extender: Extender) -> Iterator[None]:
-    """The process does nothing while the block runs, and does not know it."""
-    os.kill(extender.child.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(extender.child.pid, signal.SIGCONT)
 
 
 @contextmanager
