@@ -236,3 +236,24 @@ def test_a_bind_from_before_is_looked_at_again() -> None:
     full = make_cluster(["a"], [there, other])
     assert judging.last_word(pod, "a", full, Attempt()) == ("Insufficient cpu", {})
     assert judging.last_word(pod, "a", make_cluster(["b"]), Attempt()) == ("node a is gone", {})
+
+
+def test_a_bind_from_before_gets_what_is_free_by_now() -> None:
+    """Another scheduler led meanwhile, and has given the second device to somebody else."""
+    (definition,) = load("SharedResource")
+    policy = definition.make(args={"resource": "example.com/memory", "capacity": "example.com/gpus"})
+    node = make_node("a", annotations={"example.com/gpus": "16,16"}, allocatable={"example.com/memory": 32})
+    wants = {"example.com/memory": 12}
+    pod = make_pod("mine", uid="mine", requests=wants)
+
+    def other(name: str, device: str) -> Pod:
+        given = {ALLOCATION: f'{{"example.com/memory":{{"{device}":12}}}}'}
+        return make_pod(name, requests=wants, node="a", annotations=given)
+
+    said = [
+        Judge((policy,)).last_word(pod, "a", make_cluster([node], others), Attempt())
+        for others in ([other("x", "0")], [other("x", "1")], [other("x", "0"), other("y", "1")])
+    ]
+
+    assert [refusal == "" for refusal, _ in said] == [True, True, False]
+    assert ['"1"' in given.get(ALLOCATION, "") for _, given in said] == [True, False, False]

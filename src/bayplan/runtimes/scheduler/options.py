@@ -10,6 +10,7 @@ from bayplan.client.connect import Connection
 from bayplan.config.cluster import open_cluster
 from bayplan.config.flags import Loaded
 from bayplan.config.load import ConfigError
+from bayplan.config.profile import DEFAULT_SCHEDULER
 from bayplan.config.v1 import LIVE, SchedulerSection
 from bayplan.engine.journal import MAX_BYTES
 from bayplan.ops.tracing import TracingOptions
@@ -30,7 +31,6 @@ from bayplan.runtimes.shadow import ShadowOptions
 from bayplan.state.sources.book import Declared
 from bayplan.state.writer import LeaseOptions
 
-_DEFAULT = "default-scheduler"
 _OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LEASE_SLACK_SECONDS = 0.5
 
@@ -151,9 +151,9 @@ def cautions(loaded: Loaded) -> list[str]:
             " and `bayplan schedule` tries its own when there is news for them; take it out, or keep it for"
             " `bayplan serve`"
         )
-    if any(entry.scheduler_name == _DEFAULT for entry in loaded.config.scheduler.profiles):
+    if any(entry.scheduler_name == DEFAULT_SCHEDULER for entry in loaded.config.scheduler.profiles):
         found.append(
-            f"{_DEFAULT} is the name of the cluster's own scheduler: where that runs too, both place the same"
+            f"{DEFAULT_SCHEDULER} is the name of the cluster's own scheduler: where that runs too, both place the same"
             " pods, and whoever is later is refused"
         )
     return found
