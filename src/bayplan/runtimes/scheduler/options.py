@@ -153,8 +153,8 @@ def cautions(loaded: Loaded) -> list[str]:
         )
     if any(entry.scheduler_name == DEFAULT_SCHEDULER for entry in loaded.config.scheduler.profiles):
         found.append(
-            f"{DEFAULT_SCHEDULER} is the name of the cluster's own scheduler: where that runs too, both place the same"
-            " pods, and whoever is later is refused"
+            f"{DEFAULT_SCHEDULER} is the name of the cluster's own scheduler: where that runs too,"
+            " both place the same pods, and whoever is later is refused"
         )
     return found
 
