@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import INT64_MAX, QuantityError
 from bayplan.snapshot.cluster import DuplicateNode, Snapshot
-from bayplan.snapshot.table import PodsUnknown
+from bayplan.snapshot.load import PodsUnknown
 from bayplan.testing import make_cluster, make_node, make_pod
 
 

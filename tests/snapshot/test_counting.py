@@ -18,7 +18,7 @@ from bayplan.snapshot.conditions import (
     selected_by,
 )
 from bayplan.snapshot.domains import By, Together, domain
-from bayplan.snapshot.table import PodsUnknown
+from bayplan.snapshot.load import PodsUnknown
 from bayplan.snapshot.tally import PodKinds, Tally
 from bayplan.testing import make_cluster, make_node, make_pod
 

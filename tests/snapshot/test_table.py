@@ -14,9 +14,10 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot import lastread
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label, PodColumn
+from bayplan.snapshot.load import PodsUnknown
 from bayplan.snapshot.sources import Reading, Readings, Source
 from bayplan.snapshot.strings import Strings
-from bayplan.snapshot.table import NodeTable, PodsUnknown, UnknownColumn
+from bayplan.snapshot.table import NodeTable, UnknownColumn
 from bayplan.snapshot.units import Units
 from bayplan.state.cache import Cache
 from bayplan.testing import make_cluster, make_node, make_pod

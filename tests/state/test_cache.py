@@ -13,7 +13,7 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label
 from bayplan.snapshot.conditions import PodLabel
-from bayplan.snapshot.table import PodsUnknown
+from bayplan.snapshot.load import PodsUnknown
 from bayplan.snapshot.tally import _FOLD
 from bayplan.state import cache as cache_module
 from bayplan.state.cache import Cache

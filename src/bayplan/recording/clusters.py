@@ -16,7 +16,8 @@ from bayplan.recording.lines import Cluster, ObjectsChanged, Row, Waiting, Whole
 from bayplan.recording.objects import ObjectsReader, ObjectsWriter
 from bayplan.recording.redact import kept_node, kept_pod
 from bayplan.snapshot.cluster import Snapshot, total_requests
-from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
+from bayplan.snapshot.load import NO_REQUESTS, Load
+from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.tally import Tally
 
 # One line is made and encoded at once, and nobody else runs meanwhile: a millisecond, whatever the cluster.

@@ -13,12 +13,13 @@ from bayplan.kube.meta import EMPTY
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.kube.quantity import INT64_MAX, QuantityError
+from bayplan.snapshot.load import NO_REQUESTS, Load, PodsUnknown
 from bayplan.snapshot.lookup import NodeRows
 from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.objects import NO_OBJECTS, Objects
 from bayplan.snapshot.pieces import in_pieces
 from bayplan.snapshot.sources import NO_READINGS, Readings
-from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable, PodsUnknown
+from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.tally import PodKinds
 
 _NO_ROWS = np.empty(0, dtype=np.intp)

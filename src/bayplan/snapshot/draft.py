@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.snapshot.cluster import Snapshot, more_requests
+from bayplan.snapshot.load import Load
 from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.pieces import in_pieces
-from bayplan.snapshot.table import Load, NodeTable
+from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.tally import PodKinds, PodTable
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)

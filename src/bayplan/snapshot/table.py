@@ -6,7 +6,6 @@ the columns of the table it was made from, so labels are parsed once for the who
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,13 +29,13 @@ from bayplan.snapshot.columns import (
 from bayplan.snapshot.conditions import EVERY_POD
 from bayplan.snapshot.domains import By, column_of, over_domains
 from bayplan.snapshot.lastread import LastRead
+from bayplan.snapshot.load import Load, PodsUnknown
+from bayplan.snapshot.patched import patched, patched_array, sliced
 from bayplan.snapshot.row import Node
 from bayplan.snapshot.sources import NO_READINGS, Latch, Reading, Readings, Requested, Source
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.tally import Condition, PodKinds, PodTable
 from bayplan.snapshot.units import Units
-
-NO_REQUESTS: Mapping[str, int] = MappingProxyType({"pods": 0})
 
 
 class UnknownColumn(KeyError):
@@ -44,45 +43,6 @@ class UnknownColumn(KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-class PodsUnknown(LookupError):
-    """Only nodes are known here, so nothing can be said about the pods on them."""
-
-    def __init__(self, wanted: str) -> None:
-        super().__init__(
-            f"{wanted} needs the placed pods, and the nodes of a request come without them, as do those of"
-            " cluster.nodesOnly: start with --kubeconfig, --in-cluster or --snapshot, and without nodesOnly"
-        )
-
-
-class Load:
-    """What the pods on each node request, by resource, the pods themselves, and their counts."""
-
-    __slots__ = ("_tally", "before", "domains_read", "pods", "requests")
-
-    def __init__(
-        self,
-        requests: Sequence[Mapping[str, int]],
-        pods: Sequence[tuple[Pod, ...]],
-        tally: PodTable | None = None,
-        *,
-        before: PodTable | None = None,
-    ) -> None:
-        self.requests = requests
-        self.pods = pods
-        self._tally = tally
-        self.before = before
-        """Where every node is a case of its own: the counts of the cluster as it is."""
-        self.domains_read = False
-        """Whether somebody counted over a domain or all nodes, and so saw what is on other nodes."""
-
-    @property
-    def tally(self) -> PodTable:
-        """The pods by kind and node; counted on first use where nobody kept count."""
-        if self._tally is None:
-            self._tally = PodTable.of(self.pods)
-        return self._tally
 
 
 class NodeTable:
@@ -252,14 +212,14 @@ class NodeTable:
                 # One that cannot be read is read again by whoever asks: his is the failure, not the view's.
                 with contextlib.suppress(Exception):
                     again = static_column.read(fresh)
-                    static[static_column] = _patched(known, len(objects), changed, again)
+                    static[static_column] = patched(known, len(objects), changed, again)
         table = NodeTable(objects, load, static=static, last_read=last_read)
         table._readings = self._readings
         table._names = self._names_after(objects, changed)
         fresh_nodes = [objects[row] for row in changed.tolist()]
         for source, (reading, old) in last_read.of(self._sourced):
             again = reading.read(source, fresh_nodes)
-            table._sourced[source] = (reading, _patched(old, len(objects), changed, again))
+            table._sourced[source] = (reading, patched(old, len(objects), changed, again))
         if load is None:
             # Without pods there are no columns about them.
             return table
@@ -268,17 +228,17 @@ class NodeTable:
             if aspect == "requested":
                 used = [load.requests[row].get(resource, 0) for row in loaded.tolist()]
                 fresh_values = np.array(used, dtype=np.int64)
-                table._columns[name] = _patched_array(values, len(objects), loaded, fresh_values)
+                table._columns[name] = patched_array(values, len(objects), loaded, fresh_values)
         for units, free in last_read.of(self._units):
             there = [load.pods[row] for row in loaded.tolist()]
             again = units.read_loaded([objects[row] for row in loaded.tolist()], there, devices=free.shape[1])
             if again.shape[1] == free.shape[1]:
-                table._units[units] = _patched_array(free, len(objects), loaded, again)
+                table._units[units] = patched_array(free, len(objects), loaded, again)
         for column, old_values in last_read.of(self._of_load):
             there = [load.pods[row] for row in loaded.tolist()]
             with contextlib.suppress(Exception):
                 read = column.read_pods(there)
-                table._of_load[column] = _patched_array(old_values, len(objects), loaded, read)
+                table._of_load[column] = patched_array(old_values, len(objects), loaded, read)
         return table
 
     def _names_after(self, objects: list[NodeObject], changed: NDArray[np.intp]) -> Sequence[str] | None:
@@ -478,11 +438,11 @@ class NodeTable:
         values = self._static.get(column)
         if values is None:
             if self._like is not None:
-                values = _sliced(self._like[0]._declared(column), self._like[1])
+                values = sliced(self._like[0]._declared(column), self._like[1])
             elif self._parent is None or self._rows is None:
                 values = column.read(self._objects)
             else:
-                values = _sliced(self._parent._declared(column), self._rows)
+                values = sliced(self._parent._declared(column), self._rows)
             if isinstance(values, np.ndarray):
                 values.flags.writeable = False
             self._static[column] = values
@@ -530,7 +490,7 @@ class NodeTable:
             if isinstance(values, np.ndarray):
                 values.flags.writeable = False
             known = root._sourced[column] = (reading, values)
-        return known[1] if rows is None else _sliced(known[1], rows)
+        return known[1] if rows is None else sliced(known[1], rows)
 
     def _of_pods(self, name: str, resource: str, aspect: str) -> NDArray[Any]:
         if self._parent is None:
@@ -552,33 +512,3 @@ class NodeTable:
 
     def __repr__(self) -> str:
         return f"NodeTable({len(self)} nodes)"
-
-
-def _patched(values: Values, size: int, rows: NDArray[np.intp], fresh: Values) -> Values:
-    if isinstance(values, Strings) and isinstance(fresh, Strings):
-        sized = values.with_codes(_resized(values.codes, size))
-        return sized.patched(rows, [fresh[row] for row in range(len(fresh))])
-    assert isinstance(values, np.ndarray)
-    assert isinstance(fresh, np.ndarray)
-    return _patched_array(values, size, rows, fresh)
-
-
-def _patched_array(
-    values: NDArray[Any], size: int, rows: NDArray[np.intp], fresh: NDArray[Any]
-) -> NDArray[Any]:
-    copy = _resized(values, size)
-    copy[rows] = fresh
-    copy.flags.writeable = False
-    return copy
-
-
-def _resized(values: NDArray[Any], size: int) -> NDArray[Any]:
-    """A copy that is longer or shorter; rows that are new are filled in by whoever asked."""
-    copy = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
-    kept = min(size, len(values))
-    copy[:kept] = values[:kept]
-    return copy
-
-
-def _sliced(values: Values, rows: NDArray[np.intp]) -> Values:
-    return values.take(rows) if isinstance(values, Strings) else values[rows]

@@ -15,10 +15,11 @@ from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.kube.quantity import QuantityError
 from bayplan.snapshot.cluster import Snapshot, more_requests, total_requests
+from bayplan.snapshot.load import NO_REQUESTS, Load
 from bayplan.snapshot.lookup import NodeRows
 from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.pieces import Pieces
-from bayplan.snapshot.table import NO_REQUESTS, Load, NodeTable
+from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.tally import Tally
 from bayplan.state.objects import ObjectStore
 from bayplan.state.siblings import Siblings

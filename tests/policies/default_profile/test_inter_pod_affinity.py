@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bayplan.kube.pod import Pod
 from bayplan.policies.default_profile.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.load import PodsUnknown
 from bayplan.snapshot.objects import Objects
-from bayplan.snapshot.table import PodsUnknown
 from bayplan.testing import bind, make_cluster, make_node, make_pod, run_policy
 from tests.policies.default_profile.random_pods import Raw, World, namespace, pod, read, selects, world
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bayplan.kube.pod import Pod
 from bayplan.policies.default_profile.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.table import PodsUnknown
+from bayplan.snapshot.load import PodsUnknown
 from bayplan.testing import bind, make_cluster, make_node, make_pod, run_policy
 from tests.policies.default_profile.random_pods import (
     HOSTNAME,

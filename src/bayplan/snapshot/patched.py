@@ -1,0 +1,42 @@
+"""Columns with a few rows of their own: what changed is read again, the rest is copied."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.snapshot.columns import Values
+from bayplan.snapshot.strings import Strings
+
+
+def patched(values: Values, size: int, rows: NDArray[np.intp], fresh: Values) -> Values:
+    """A copy of a column with so many rows, in which these are fresh."""
+    if isinstance(values, Strings) and isinstance(fresh, Strings):
+        sized = values.with_codes(_resized(values.codes, size))
+        return sized.patched(rows, [fresh[row] for row in range(len(fresh))])
+    assert isinstance(values, np.ndarray)
+    assert isinstance(fresh, np.ndarray)
+    return patched_array(values, size, rows, fresh)
+
+
+def patched_array(
+    values: NDArray[Any], size: int, rows: NDArray[np.intp], fresh: NDArray[Any]
+) -> NDArray[Any]:
+    """The same of an array."""
+    copy = _resized(values, size)
+    copy[rows] = fresh
+    copy.flags.writeable = False
+    return copy
+
+
+def _resized(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """A copy that is longer or shorter; rows that are new are filled in by whoever asked."""
+    copy = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
+    kept = min(size, len(values))
+    copy[:kept] = values[:kept]
+    return copy
+
+
+def sliced(values: Values, rows: NDArray[np.intp]) -> Values:
+    """These rows of a column."""
+    return values.take(rows) if isinstance(values, Strings) else values[rows]
