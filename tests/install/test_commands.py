@@ -564,6 +564,14 @@ def test_secrets_have_names_that_the_api_server_takes(
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize("step", ["--rotate-ca", "--reissue", "--forget-old-ca"])
+def test_a_step_of_a_new_ca_waits_for_no_date(step: str, tmp_path: Path) -> None:
+    result = run("certs", "renew", tmp_path, step, "--before", "30d")
+
+    assert result.exit_code == 2
+    assert "--before is for what ends soon" in result.stderr
+
+
 def test_renewal_says_what_it_did(tmp_path: Path) -> None:
     run("certs", "create", "--out", tmp_path, "--dns", "a.example", "--days", "10")
 

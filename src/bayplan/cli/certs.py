@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 _DAYS = re.compile(r"(\d+)d?")
 _CA_DAYS = 3650
+_BEFORE_DAYS = 30
 # A date has no room for any number of days.
 _MOST_DAYS = 36500
 # A new CA: the options in their order, and the function behind each.
@@ -103,15 +104,14 @@ def create(out: Path, ca_days: int | None, keep_ca: bool, **options: Any) -> Non
 @click.option(
     "--before",
     type=_Days(least=0),
-    default="30",
-    show_default=True,
+    show_default=str(_BEFORE_DAYS),
     help="Renew what ends in fewer days than this; 0 for what has ended.",
 )
 @click.option("--rotate-ca", is_flag=True, help="First: make a new CA; ca.crt then holds both.")
 @click.option("--reissue", is_flag=True, help="Then: certificates by the new CA.")
 @click.option("--forget-old-ca", is_flag=True, help="Last: ca.crt holds the new CA alone.")
-def renew(directory: Path, before: int, **steps: bool) -> None:
-    """Renew what ends soon or has no key that fits, with the names that it has, and keep the CA.
+def renew(directory: Path, before: int | None, **steps: bool) -> None:
+    """Renew what ends soon, or has no key or no CA that fits, with the names that it has, and keep the CA.
 
     A running server reads its files anew; kube-scheduler does so with its certificate, but reads the CA once.
     So a new CA takes three steps, and after each of them the files are handed out; after the first,
@@ -120,9 +120,14 @@ def renew(directory: Path, before: int, **steps: bool) -> None:
     from bayplan.cli.failing import explained
 
     step = _one_step(steps)
+    if step and before is not None:
+        raise click.UsageError("--before is for what ends soon: a step of a new CA is taken when you say so")
     with explained():
         tools = certificate_tools()
-        written = getattr(tools, step)(directory) if step else tools.renew(directory, before_days=before)
+        if step:
+            written = getattr(tools, step)(directory)
+        else:
+            written = tools.renew(directory, before_days=_BEFORE_DAYS if before is None else before)
     for path in written:
         click.echo(f"wrote {path}")
     if not written:

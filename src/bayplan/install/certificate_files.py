@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bayplan.install.certificates import Facts, Pair, Purpose, fault_of_key, issue, make_authority, read
+from bayplan.install.certificates import (
+    Facts,
+    Pair,
+    Purpose,
+    fault_of_key,
+    is_signed_by,
+    issue,
+    make_authority,
+    read,
+)
 from bayplan.install.errors import InstallError
 
 AUTHORITY_NAME = "bayplan-ca"
@@ -104,7 +113,7 @@ def create_lost(
 
 
 def renew(directory: Path, *, before_days: float, now: datetime | None = None) -> list[Path]:
-    """Issue anew what ends within so many days or has no key that fits, with its names, by the same CA."""
+    """Issue anew what ends within so many days, or has no key or no CA that fits; with its names."""
     now = now or datetime.now(UTC)
     trusted, authority = _authority(directory)
     if trusted[0].days_left(now) <= before_days:
@@ -112,7 +121,9 @@ def renew(directory: Path, *, before_days: float, now: datetime | None = None) -
     wanted = [
         purpose
         for purpose in _PURPOSES
-        if _leaf(directory, purpose).days_left(now) <= before_days or not _has_key(directory, purpose)
+        if _leaf(directory, purpose).days_left(now) <= before_days
+        or not _has_key(directory, purpose)
+        or not _is_signed(directory, purpose)
     ]
     return _write(directory, _issued(directory, authority, wanted, now=now))
 
@@ -158,7 +169,14 @@ def forget_old_authority(directory: Path) -> list[Path]:
         )
     if len(trusted) == 1:
         return []
-    return _write(directory, {"ca.crt": _first(directory / "ca.crt")})
+    newest = _first(directory / "ca.crt")
+    for purpose in _PURPOSES:
+        if not is_signed_by(_content(directory / f"{purpose}.crt"), newest):
+            raise InstallError(
+                f"{directory / f'{purpose}.crt'} is not of the new CA, and would be refused:"
+                " --reissue comes before --forget-old-ca"
+            )
+    return _write(directory, {"ca.crt": newest})
 
 
 def show(directory: Path) -> list[Found]:
@@ -171,13 +189,15 @@ def show(directory: Path) -> list[Found]:
     for stem in _STEMS:
         if stem != "ca" or (directory / "ca.key").exists():
             _refuse_other_key(directory, stem)
+    for purpose in _PURPOSES:
+        _refuse_stranger(directory, purpose)
     return found
 
 
 def secret_data(directory: Path, purpose: Purpose) -> Mapping[str, bytes]:
     """The files of one side as a Secret holds them."""
     pair = _refuse_other_key(directory, purpose)
-    _trusted(directory)
+    _refuse_stranger(directory, purpose)
     return {
         "tls.crt": pair.certificate,
         "tls.key": pair.key,
@@ -195,6 +215,21 @@ def _refuse_other_key(directory: Path, stem: str) -> Pair:
         away = "move it away, and " if stem == "ca" else ""
         raise InstallError(f"{path}: {fault}; {away}{_way_back(path)}")
     return pair
+
+
+def _refuse_stranger(directory: Path, purpose: Purpose) -> None:
+    """A certificate of a CA that nobody trusts is an error that names the file."""
+    if not _is_signed(directory, purpose):
+        file, trusted = directory / f"{purpose}.crt", directory / "ca.crt"
+        raise InstallError(
+            f"{file} is of no CA in {trusted}: whoever trusts that refuses it;"
+            f" `bayplan certs renew {directory}` makes it anew, by the CA that is there"
+        )
+
+
+def _is_signed(directory: Path, purpose: Purpose) -> bool:
+    _trusted(directory)
+    return is_signed_by(_content(directory / f"{purpose}.crt"), _content(directory / "ca.crt"))
 
 
 def _moving(directory: Path) -> bool:

@@ -8,10 +8,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Literal
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -131,6 +132,23 @@ def fault_of_key(pair: Pair) -> str:
         return f"it cannot be read as a key: {error}"
     certificate = x509.load_pem_x509_certificates(pair.certificate)[0]
     return "" if key.public_key() == certificate.public_key() else "it is not that of its certificate"
+
+
+def is_signed_by(certificate: bytes, authorities: bytes) -> bool:
+    """Whether one of the authorities has signed the first certificate of a file.
+
+    So has one that comes after it in its own file: whoever has a chain sends all of it.
+    """
+    leaf, *chain = x509.load_pem_x509_certificates(certificate)
+    return any(map(partial(_signs, leaf), (*x509.load_pem_x509_certificates(authorities), *chain)))
+
+
+def _signs(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        leaf.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
 
 
 def _facts(certificate: x509.Certificate) -> Facts:
