@@ -48,10 +48,11 @@ def scores(answer: Any, *, per_node: bool, nodes: NodeTable = NODES) -> Score:
     return Score(np.full(len(nodes), np.nan)) if said is None else said
 
 
-def test_a_table_about_which_there_is_no_opinion_is_not_filled_with_none() -> None:
-    assert (
-        lift.scores(hook(bayplan.score, np.nan, per_node=False), {"pod": make_pod(), "nodes": NODES}) is None
-    )
+@pytest.mark.parametrize("nothing", [pytest.param(np.nan, id="NaN"), pytest.param(None, id="None")])
+def test_a_table_about_which_there_is_no_opinion_is_not_filled_with_none(nothing: Any) -> None:
+    rule = hook(bayplan.score, nothing, per_node=False)
+
+    assert lift.scores(rule, {"pod": make_pod(), "nodes": NODES}) is None
 
 
 def reasons(said: Verdict, nodes: NodeTable = NODES) -> dict[str, str]:
@@ -166,8 +167,17 @@ def test_a_score_of_the_table(answer: Any, expected: list[float]) -> None:
     assert given.tolist() == expected
 
 
-def test_a_node_that_a_dict_leaves_out_gets_no_opinion() -> None:
-    given = scores({"two": 2}, per_node=False).scores
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"two": 2}, id="left out of a dict"),
+        pytest.param({"one": None, "two": 2, "three": None}, id="None in a dict"),
+        pytest.param([None, 2, None], id="None in a list"),
+        pytest.param((None, 2.0, math.nan), id="None in a tuple"),
+    ],
+)
+def test_a_node_of_which_nothing_is_said_gets_no_opinion(said: Any) -> None:
+    given = scores(said, per_node=False).scores
 
     assert np.isnan(given).tolist() == [True, False, True]
 
@@ -251,8 +261,7 @@ def test_a_score_of_one_node_refuses(answer: Any, complaint: str) -> None:
         pytest.param(np.ones((3, 1)), r"shape \(3, 1\), want \(3,\)", id="a column on its side"),
         pytest.param([1, 2], r"shape \(2,\), want \(3,\)", id="a list that is too short"),
         pytest.param(["a", "b", "c"], "scores are <U1, want numbers", id="texts"),
-        pytest.param(None, "scores are object, want numbers", id="nothing"),
-        pytest.param([1, None, 3], "scores are object, want numbers", id="a list with a hole"),
+        pytest.param([1, {}, 3], "scores are object, want numbers", id="a list with something else"),
         pytest.param(np.array([1j, 2, 3]), "scores are complex128, want numbers", id="complex numbers"),
         pytest.param([[1], [1, 2], []], "scores are ragged, want one number a node", id="ragged lists"),
         pytest.param(

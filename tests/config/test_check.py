@@ -49,6 +49,13 @@ def test_a_policy_that_fails_on_some_nodes_is_a_problem(tmp_path: Path) -> None:
     assert report.problems == ["policy.py:5 f: KeyError: 'x' (on node rehearsal-0)"]
 
 
+@pytest.mark.parametrize("takes", ["node", "nodes"])
+def test_a_score_without_its_return_is_a_problem(takes: str, tmp_path: Path) -> None:
+    report = check([policy(tmp_path, f"@bayplan.score\ndef s(pod, {takes}):\n    repr({takes})\n")], Flags())
+
+    assert "policy.py:3 s: never returns a number; put `return` before what it works out" in report.problems
+
+
 def test_a_policy_that_needs_pods_can_never_work_on_requests_alone(tmp_path: Path) -> None:
     use = policy(tmp_path, "@bayplan.score\ndef s(pod, nodes):\n    return nodes['cpu.free']\n")
 

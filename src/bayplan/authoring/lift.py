@@ -43,7 +43,7 @@ def scores(hook: Hook, available: dict[str, Any]) -> Score | None:
         values = [_number(hook, result, node.name) for node, result in _each(hook, nodes, available)]
         return Score(np.array(values, dtype=np.float64))
     result = hook.call(available)
-    if isinstance(result, float) and np.isnan(result):
+    if result is None or (isinstance(result, float) and np.isnan(result)):
         return None
     if isinstance(result, Score):
         return result.over(_numbers(hook, result.scores, nodes))
@@ -162,6 +162,8 @@ def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
 
 
 def _by_row(hook: Hook, result: Any, nodes: NodeTable) -> Any:
+    if isinstance(result, list | tuple):
+        return [np.nan if value is None else value for value in result]
     if not isinstance(result, Mapping):
         return result
     _check_names(hook, result, nodes)

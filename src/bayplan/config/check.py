@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Policy
+from bayplan.authoring.returns import returns_something
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.rehearse import promises_unmade, rehearse
@@ -51,7 +52,7 @@ def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
         hopeless = set(problems) - set(rehearse(loaded.policies, pods_known=True))
         if hopeless:
             raise ConfigError("\n".join(sorted(hopeless)))
-    return problems + _orders(loaded.policies)
+    return problems + _orders(loaded.policies) + _mute(loaded.policies)
 
 
 def hints(policies: Sequence[Policy], *, cluster: Snapshot | None = None) -> list[str]:
@@ -74,6 +75,16 @@ def _orders(policies: Sequence[Policy]) -> list[str]:
     except PolicyError as error:
         return [str(error)]
     return []
+
+
+def _mute(policies: Sequence[Policy]) -> list[str]:
+    """Scores that never say anything: their ``return`` was forgotten."""
+    scores = [hook for policy in policies for hook in policy.of_kind("score")]
+    return [
+        f"{hook.title}: never returns a number; put `return` before what it works out"
+        for hook in scores
+        if not returns_something(hook.function)
+    ]
 
 
 def _refuse_without_pods(loaded: Loaded, where: str) -> None:
