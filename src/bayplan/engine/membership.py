@@ -1,13 +1,13 @@
 """Which gang a pod belongs to: the first policy that names one, or else the pod's own labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bayplan.authoring import lift
 from bayplan.authoring.gang import Gang, gang_by_labels
-from bayplan.authoring.registry import Policy
+from bayplan.authoring.registry import Hook, Policy
 from bayplan.engine.cycle import interested
-from bayplan.engine.guard import Attempt, guarded
+from bayplan.engine.guard import Attempt, Failure, guarded
 from bayplan.kube.pod import Pod
 
 
@@ -21,6 +21,8 @@ class Membership:
     """What is wrong with its labels: it cannot be placed before that is mended."""
     error: str = ""
     """How a hook failed: it may be asked again."""
+    failures: tuple[tuple[Hook, Failure], ...] = field(default=(), compare=False)
+    """Every hook that failed, also of a policy that is left out then."""
 
 
 ALONE = Membership()
@@ -38,14 +40,18 @@ def may_be_named(policies: Sequence[Policy], pod: Pod) -> bool:
 
 def membership(policies: Sequence[Policy], pod: Pod, attempt: Attempt) -> Membership:
     """The gang of the pod. Calls hooks, so it is for a policy thread."""
+    failures: list[tuple[Hook, Failure]] = []
     for policy in interested(policies, pod):
         for hook in policy.of_kind("gang"):
             named, failure, _ = guarded(hook, attempt, lambda h=hook: lift.gang(h, {"pod": pod}))  # type: ignore[misc]
-            if failure is not None and policy.failure_policy == "Fail":
-                return Membership(error=f"policy {policy.name!r} failed: {failure.text}")
+            if failure is not None:
+                failures.append((hook, failure))
+                if policy.failure_policy == "Fail":
+                    said = f"policy {policy.name!r} failed: {failure.text}"
+                    return Membership(error=said, failures=tuple(failures))
             if named is not None:
-                return Membership(named)
+                return Membership(named, failures=tuple(failures))
     try:
-        return Membership(gang_by_labels(pod))
+        return Membership(gang_by_labels(pod), failures=tuple(failures))
     except ValueError as error:
-        return Membership(problem=str(error))
+        return Membership(problem=str(error), failures=tuple(failures))

@@ -12,6 +12,7 @@ from bayplan import Profile
 from bayplan.authoring.registry import Policy
 from bayplan.engine.decision import Decision
 from bayplan.kube.pod import Pod
+from bayplan.ops.metrics import Metrics
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.runtimes.scheduler.gangs import Gangs
 from bayplan.runtimes.scheduler.inbox import Inbox
@@ -67,6 +68,7 @@ class GangStage:
         self.term, self.why_not = 1, ""
         self.registry = CollectorRegistry()
         self.decisions: list[Decision] = []
+        self.metrics = Metrics(version="test")
         self.workers = Workers(size=1, policy_seconds=5, request_seconds=20, stuck_limit=4)
         self.policies = tuple(policies)
         ledger = Ledger(
@@ -89,6 +91,7 @@ class GangStage:
             reporter=self.told,  # type: ignore[arg-type]
             metrics=metrics,
             record=lambda _, decision: self.decisions.append(decision),
+            ran=self.metrics.ran,
             rng=random.Random(1),
             clock=self.clock,
         )

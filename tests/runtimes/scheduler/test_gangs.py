@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -47,6 +48,12 @@ def by_job(pod):  # type: ignore[no-untyped-def]
 @bayplan.gang
 def careless(pod):  # type: ignore[no-untyped-def]
     raise RuntimeError("oh")
+
+
+def failures(stage: Any) -> float | None:
+    labels = {"policy": "own", "kind": "exception"}
+    found: float | None = stage.metrics.registry.get_sample_value("bayplan_policy_failures_total", labels)
+    return found
 
 
 def own(hook: Any) -> Any:
@@ -293,6 +300,20 @@ async def test_a_hook_that_fails_brings_the_pod_back_after_a_pause(stages: Any) 
 
     assert "RuntimeError: oh" in stage.told.said["p"]
     assert stage.inbox.queue.count("backoff") == 1
+    assert failures(stage) == 1
+
+
+async def test_a_hook_that_fails_and_is_ignored_is_told_and_counted(
+    stages: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = stages(policies=(*DEFAULT, replace(own(careless), failure_policy="Ignore")))
+    stage.node("n1")
+    stage.pod("p")
+
+    assert await stage.turns() == ["p"], "it is placed for itself"
+
+    assert "RuntimeError: oh (pod default/p, gang)" in caplog.text
+    assert failures(stage) == 1
 
 
 async def test_other_policies_may_say_otherwise_who_is_in_a_gang(stages: Any) -> None:

@@ -8,7 +8,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from bayplan.authoring.registry import Policy
 from bayplan.engine.decision import Decision
@@ -17,6 +16,7 @@ from bayplan.engine.gang_record import waits
 from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import ALONE
 from bayplan.kube.pod import Pod
+from bayplan.ops.logs import Sparingly
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.runtimes.scheduler.band import Band, muster, refusal
 from bayplan.runtimes.scheduler.gang_judge import PATIENCE_SECONDS, GangJudge
@@ -27,7 +27,7 @@ from bayplan.runtimes.scheduler.inbox import Inbox
 from bayplan.runtimes.scheduler.placing import Placing
 from bayplan.runtimes.scheduler.queue import ANYTHING, News, Waiting
 from bayplan.runtimes.scheduler.report import Reporter
-from bayplan.runtimes.scheduler.roster import GangKey, Roster
+from bayplan.runtimes.scheduler.roster import Answer, GangKey, Roster
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.state import news
 from bayplan.state.live import LiveCluster
@@ -64,6 +64,8 @@ class Gangs:
         self._reporter = reporter
         self._metrics = metrics
         self._record = record
+        self._ran = ran
+        self._warnings = Sparingly()
         self._judge = GangJudge(
             generation,
             workers=workers,
@@ -135,11 +137,21 @@ class Gangs:
         pods = self.roster.to_ask(pod.namespace)
         if not pods:
             return ""
-        work, generation = partial(self.roster.ask, pods), self._generation()
+        generation = self._generation()
+
+        def work(attempt: Attempt) -> list[Answer]:
+            answers = self.roster.ask(pods, attempt)
+            self._ran(attempt)
+            return answers
+
         if self.roster.hooked(pods):
             answers = await self._workers.run(work, patience_seconds=PATIENCE_SECONDS)
         else:
             answers = work(Attempt())
+        for asked, said in answers:
+            for hook, failure in said.failures:
+                text = f"{failure.text} (pod {asked.key}, gang)"
+                self._warnings.warn(log, f"{hook.title} {failure.kind}", text, pod=asked.key)
         if self._generation() is not generation:
             # The policies are others by now, and so may be what they say.
             return ""
