@@ -79,6 +79,7 @@ def test_the_list_of_commands_is_complete() -> None:
         pytest.param(["columns", "-o", "xml"], "'xml' is not one of", id="a form that is none"),
         pytest.param(["serve", "--log-level", "loud"], "'loud' is not one of", id="a level that is none"),
         pytest.param(["demo", "--pods", "0"], "0 is not in the range", id="a number out of range"),
+        pytest.param(["schedule", "--qps", "nan"], "'nan' is not a number above 0", id="no number at all"),
     ],
 )
 def test_misuse_exits_with_2(arguments: list[str], said: str) -> None:

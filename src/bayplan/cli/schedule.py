@@ -1,5 +1,6 @@
 """``bayplan schedule``: a second scheduler, for the pods that ask for it."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,16 @@ Examples:
 """
 
 
+class _Rate(click.FloatRange):
+    """A number above 0. ``nan`` is not below it either, and would pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number above 0.", param, ctx)
+        return number
+
+
 @click.command(epilog=_EPILOG, short_help="Schedule pods: a second scheduler.")
 @policy_options
 @live_cluster_options
@@ -44,9 +55,7 @@ Examples:
     default=None,
     help="Schedule only while holding a Lease, so that several can run.  [on]",
 )
-@click.option(
-    "--qps", type=click.FloatRange(min=0, min_open=True), help="Requests a second, beside binds.  [50]"
-)
+@click.option("--qps", type=_Rate(min=0, min_open=True), help="Requests a second, beside binds.  [50]")
 @click.option("--burst", type=click.IntRange(min=1), help="How many at once before that counts.  [100]")
 @door_options(ops_listen="127.0.0.1:8891")
 @logging_options

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bayplan.config.standard_input import read_standard_input
 from bayplan.doctor.finding import Page
 from bayplan.kube.yaml import Document, YamlError, read_documents, suggest
 
 CONFIGURATION = "KubeSchedulerConfiguration"
+STDIN = Path("-")
 _GROUP = "kubescheduler.config.k8s.io"
 _MEANT = (CONFIGURATION, "BayplanConfiguration")
 _BEGINNINGS = ("kubescheduler", "bayplanconfig")
@@ -70,9 +72,9 @@ def read_files(paths: Sequence[Path]) -> Given:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file."""
+    """The content of a file, or of standard input for ``-``."""
     try:
-        return path.read_bytes()
+        return read_standard_input() if path == STDIN else path.read_bytes()
     except OSError as error:
         raise UnreadableError(f"{path}: {error.strerror or error}") from error
 

@@ -1,6 +1,5 @@
 """From what was asked on the command line to a report, or to a corrected file."""
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from bayplan.config.load import ConfigError
 from bayplan.config.v1 import ClusterSection
 from bayplan.doctor.cluster import check_cluster
 from bayplan.doctor.examine import examine, ordered, with_certificates
-from bayplan.doctor.files import Given, UnreadableError, read_bytes, read_files, read_text
+from bayplan.doctor.files import STDIN, Given, UnreadableError, read_bytes, read_files, read_text
 from bayplan.doctor.finding import Finding
 from bayplan.doctor.fix import Fixed, fix
 from bayplan.doctor.live import look
@@ -20,7 +19,6 @@ from bayplan.doctor.scheduler_file import SchedulerFile
 from bayplan.doctor.setting import Setting, Version
 
 DEFAULT_VERSION = "1.36"
-STDIN = Path("-")
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def _read(files: tuple[Path, ...]) -> Given:
 
 def _content(path: Path) -> tuple[str, bytes]:
     """What errors call it, and what is in it."""
-    return ("<stdin>", sys.stdin.buffer.read()) if path == STDIN else (str(path), read_bytes(path))
+    return ("<stdin>" if path == STDIN else str(path)), read_bytes(path)
 
 
 def _setting(request: Request, given: Given) -> Setting:

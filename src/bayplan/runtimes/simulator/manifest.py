@@ -3,7 +3,6 @@
 The API server is not there to complain, so mistakes that it would have found are found here.
 """
 
-import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from bayplan.config.load import ConfigError, explain, place
+from bayplan.config.standard_input import read_standard_input
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError, amount
 from bayplan.kube.yaml import Document, YamlError, read_documents
@@ -50,12 +50,11 @@ _RESOURCES = "claims limits requests"
 
 def read_pod(path: str, *, namespace: str | None = None) -> Pod:
     """The pod of the manifest in a file, or on standard input for ``-``."""
-    if path == "-":
-        return pod_of(sys.stdin.buffer.read(), source="standard input", namespace=namespace)
     try:
-        return pod_of(Path(path).read_bytes(), source=path, namespace=namespace)
+        content = read_standard_input() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
+    return pod_of(content, source="standard input" if path == "-" else path, namespace=namespace)
 
 
 def pod_of(content: bytes, *, source: str, namespace: str | None = None) -> Pod:
