@@ -1,4 +1,4 @@
-"""How the server is: policies, view, ledger, sources, threads, certificates, journal."""
+"""How the server is: policies, queue, view, ledger, sources, threads, certificates, journal."""
 
 import re
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from bayplan.web.sight import Facts
 
 _TITLES = {
     "policies": "Policies",
+    "queue": "Queue",
     "view": "View of the cluster",
     "ledger": "Ledger",
     "sources": "Sources",

@@ -14,7 +14,6 @@ import msgspec
 from bayplan.authoring.editions import Edition, current_edition
 from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
-from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import ApiClient
 from bayplan.engine.commit import Commitment, commits
 from bayplan.engine.journal import MAX_BYTES, Journal
@@ -43,6 +42,7 @@ from bayplan.runtimes.needs import latches, managed, sources_for
 from bayplan.runtimes.ops import OpsApp
 from bayplan.runtimes.shadow import VERBS as SHADOWED
 from bayplan.runtimes.shadow import Shadow, ShadowOptions
+from bayplan.runtimes.verifying import Verifying
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Requested
@@ -50,14 +50,12 @@ from bayplan.state.garbage import keep_what_is_here
 from bayplan.state.live import LiveCluster
 from bayplan.state.nudge import NudgeOptions
 from bayplan.state.sources.book import Declared, Sources, Watchers
-from bayplan.state.verify import Verification
 from bayplan.state.view import FixedView, View
 from bayplan.state.writer import LeaseOptions
 from bayplan.web.app import PageApp
 
 log = logging.getLogger(__name__)
 
-_VERIFY_SECONDS = 300.0
 _OUTCOME_SECONDS = 1.0
 _QUIET_SECONDS, _LEAVING_SECONDS = 0.5, 3.0
 _MOVED_SECONDS = 0.3
@@ -154,6 +152,7 @@ class Server:
             watchers=Watchers(requested=self._requested),
         )
         self.live: LiveCluster | None = None
+        self.verifying: Verifying | None = None
         self.binding: Binding | None = None
         self.recorder: Recorder | None = None
         self.journal_file: JournalFile | None = None
@@ -232,7 +231,7 @@ class Server:
                 self.vitals.health,
                 self.metrics,
                 refresh=self.vitals.refresh,
-                verify=self._verify if self.live else None,
+                verify=self.verifying.verify if self.verifying else None,
             )
             http = HttpServer(ops.handle, options.limits)
             self.ops_listener = Listener(http, options.ops_listen, flag="--ops-listen")
@@ -290,6 +289,7 @@ class Server:
             nodes_only=options.nodes_only,
             on_succession=self._hold,
         )
+        self.verifying = Verifying(live, self.metrics)
         self.view = self.app.view = live.view
         if not options.nodes_only:
             self._bind_in(live, stack)
@@ -300,7 +300,7 @@ class Server:
         # Ended before it closes: whoever gives the Lease back must not take it again.
         following = asyncio.create_task(live.run())
         following.add_done_callback(self._stopped_following)
-        tasks = [following, asyncio.create_task(self._verify_now_and_then())]
+        tasks = [following, asyncio.create_task(self.verifying.now_and_then())]
         if self.journal_file is not None and not options.nodes_only:
             tasks.append(asyncio.create_task(self._look_where_pods_went(self.journal_file)))
         stack.push_async_callback(_cancel, tasks)
@@ -492,36 +492,6 @@ class Server:
                 known = found
                 self.vitals.certificates_loaded()
                 log.info("certificates changed; new connections use the new ones")
-
-    async def _verify(self) -> Verification:
-        assert self.live is not None, "nothing but a live cluster can be verified"
-        found = await self.live.verify()
-        self.metrics.drift.set(len(found.drift))
-        for line in found.drift[:10]:
-            log.error("the view is wrong: %s", line)
-        self.metrics.overcommitted.set(len(found.overcommitted))
-        for line in found.overcommitted[:10]:
-            log.error("more was given than there is: %s", line)
-        self._flag(found.unaccounted)
-        return found
-
-    def _flag(self, unaccounted: list[str]) -> None:
-        self.metrics.unaccounted.set(len(unaccounted))
-        for pod in unaccounted[:10]:
-            log.warning(
-                "pod %s holds a managed resource and was bound by somebody else", pod, extra={"pod": pod}
-            )
-
-    async def _verify_now_and_then(self) -> None:
-        """Look for drift every few minutes; there must be none."""
-        assert self.live is not None, "nothing but a live cluster can be verified"
-        self._flag(await self.live.unaccounted())
-        while True:
-            await asyncio.sleep(_VERIFY_SECONDS)
-            try:
-                await self._verify()
-            except (ApiError, ConnectError) as error:
-                log.warning("the view could not be verified: %s", error)
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from bayplan.ops.health import Health
+from bayplan.runtimes import facts
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.writer import LeaseOptions
 from bayplan.web.sight import Sight
@@ -94,24 +95,18 @@ class Vitals:
                 "observe": generation.verbs.observe,
                 "reloadProblem": server.reload_problem(),
             },
-            "journal": {"decisions": len(server.journal), "bytes": server.journal.size_bytes},
-            "view": {"ageSeconds": server.view.age_seconds, "problem": server.view.problem()},
-            "sources": self._sources(),
-            "threads": {
-                "stuck": len(server.workers.stuck()),
-                "unhealthy": sorted(server.workers.unhealthy()),
-                "overruns": sum(server.workers.overruns().values()),
+            "journal": facts.of_journal(server.journal, server.journal_file),
+            "view": {
+                "ageSeconds": server.view.age_seconds,
+                "problem": server.view.problem(),
+                **facts.of_view(server.view.current),
             },
+            "sources": facts.of_sources(generation.sources),
+            "threads": facts.of_threads(server.workers),
         }
         ends = server.options.tls.ends() if server.options.tls is not None else None
         if ends is not None:
             found["certificates"] = {"serverEnds": ends.isoformat()}
-        if server.journal_file is not None and server.options.journal_file is not None:
-            path = str(server.options.journal_file.path)
-            found["journal"] |= {"file": path, "problem": server.journal_file.problem}
-        seen = server.view.current
-        if seen is not None:
-            found["view"] |= {"nodes": len(seen.nodes), "pods": len(seen.pods) if seen.pods_known else None}
         if server.live is not None and server.binding is not None:
             found["ledger"] = {
                 "assumed": server.live.ledger.assumed_count,
@@ -119,16 +114,6 @@ class Vitals:
                 "mayBind": not server.live.why_not_bind(),
                 "whyNotBind": server.live.why_not_bind(),
             }
-        return found
-
-    def _sources(self) -> dict[str, Any]:
-        sources = self._server.app.generation.sources
-        found: dict[str, Any] = {}
-        for name, problem in sources.problems().items():
-            each = sources.polled.get(name) or sources.asked[name]
-            found[name] = {"problem": problem, "breaker": "open" if each.broken else "closed"}
-            if name in sources.polled:
-                found[name]["ageSeconds"] = sources.polled[name].age_seconds
         return found
 
     def certificates_loaded(self) -> None:
@@ -151,22 +136,13 @@ class Vitals:
     def _notes(self) -> dict[str, str]:
         """What fails nothing and is good to know, by what it is about."""
         generation = self._server.app.generation
-        notes = {f"policy {p.name}": self._policy_note(p.name) for p in generation.verbs.policies}
+        notes = facts.overrun_notes(self._server.workers, generation.verbs.policies)
         notes |= {f"source {name}": text for name, text in generation.sources.problems().items()}
         recorder = self._server.recorder
         notes["recording"] = recorder.problem if recorder is not None else ""
         journal = self._server.journal_file
         notes["journal"] = journal.problem if journal is not None else ""
         return notes | {"reload": self._server.reload_problem(), "shadow": self._server.shadow.problem()}
-
-    def _policy_note(self, policy: str) -> str:
-        workers = self._server.workers
-        stuck = sum(hook.policy == policy for hook in workers.stuck())
-        overruns = workers.overruns().get(policy, 0)
-        if not overruns:
-            return ""
-        state = "unhealthy: overran" if policy in workers.unhealthy() else "overran"
-        return f"{state} {overruns} times, {stuck} threads stuck"
 
 
 def _title(lease: LeaseOptions | None) -> str:

@@ -48,6 +48,7 @@ from bayplan.runtimes.scheduler.volumes import Volumes
 from bayplan.runtimes.scheduler.volumes_kept import bind_seconds
 from bayplan.runtimes.shadow import VERBS as SHADOWED
 from bayplan.runtimes.shadow import Shadow, ShadowOptions
+from bayplan.runtimes.verifying import Verifying
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Requested
@@ -66,6 +67,7 @@ class Server:
     """One scheduler, from its first look at the cluster to its last bind."""
 
     live: LiveCluster
+    verifying: Verifying
     loop: Loop
     placing: Placing
     asking: Asking
@@ -142,7 +144,11 @@ class Server:
             stack.callback(self.workers.stop)
             if options.journal_file is not None:
                 file = self.journal_file = JournalFile(
-                    options.journal_file, version=options.version, cluster=True, count=self.metrics.journaled
+                    options.journal_file,
+                    version=options.version,
+                    cluster=True,
+                    schedules=True,
+                    count=self.metrics.journaled,
                 )
                 stack.push_async_callback(asyncio.to_thread, file.close)
                 self.journal.on_entry.append(file.add)
@@ -249,7 +255,7 @@ class Server:
             stack.push_async_callback(asyncio.to_thread, recorder.close)
 
     async def _verify(self) -> Verification:
-        return await self.live.verify()
+        return await self.verifying.verify()
 
     def _compose(self, client: ApiClient) -> None:
         options = self.options
@@ -264,6 +270,7 @@ class Server:
             objects=OBJECT_KINDS,
             images=True,
         )
+        self.verifying = Verifying(self.live, self.metrics)
         count = self.schedule_metrics.reports
         reporter = self.reporter = Reporter(
             client,
@@ -365,7 +372,8 @@ class Server:
         stack.push_async_callback(self.telling.close, timeout_seconds=_REPORT_SECONDS)
         stack.push_async_callback(self.live.close)
         following = asyncio.create_task(self.live.run())
-        stack.push_async_callback(_cancel, [following])
+        verifying = asyncio.create_task(self.verifying.now_and_then())
+        stack.push_async_callback(_cancel, [following, verifying])
         stack.push_async_callback(self.evicting.close)
         stack.push_async_callback(self.placing.finish, timeout_seconds=_FINISH_SECONDS)
         scheduling = asyncio.create_task(self.loop.run())

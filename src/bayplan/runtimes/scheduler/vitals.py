@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bayplan.ops.health import Health
+from bayplan.runtimes import facts
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.web.sight import Sight
 
@@ -69,7 +68,7 @@ class Vitals:
             journal=server.journal,
             cluster=self._cluster,
             facts=self.facts,
-            to_wire=lambda scores: np.rint(scores).astype(np.int64).tolist(),
+            to_wire=None,
             version=server.options.version,
             columns=lambda: list({column: None for p in server.policies for column in p.columns}),
             policies=lambda: [policy.name for policy in server.policies],
@@ -91,8 +90,14 @@ class Vitals:
                 "binding": server.placing.count,
                 "waitingForVolumes": server.placing.waiting_for_volumes,
             },
-            "journal": {"decisions": len(server.journal), "bytes": server.journal.size_bytes},
-            "view": {"ageSeconds": server.live.view.age_seconds, "problem": server.live.view.problem()},
+            "journal": facts.of_journal(server.journal, server.journal_file),
+            "view": {
+                "ageSeconds": server.live.view.age_seconds,
+                "problem": server.live.view.problem(),
+                **facts.of_view(server.live.view.current),
+            },
+            "sources": facts.of_sources(server.sources),
+            "threads": facts.of_threads(server.workers),
             "ledger": {
                 "assumed": server.live.ledger.assumed_count,
                 "unsettled": server.live.ledger.unsettled_count,
@@ -113,7 +118,8 @@ class Vitals:
 
     def _notes(self) -> dict[str, str]:
         """What fails nothing and is good to know, by what it is about."""
-        notes = {"leader": self._server.live.why_not_bind()}
+        notes = facts.overrun_notes(self._server.workers, self._server.policies)
+        notes["leader"] = self._server.live.why_not_bind()
         notes |= {f"source {name}": text for name, text in self._server.sources.problems().items()}
         file, recorder = self._server.journal_file, self._server.onlookers.recorder
         notes |= {"reload": self._server.reload_problem(), "shadow": self._server.shadow.problem()}

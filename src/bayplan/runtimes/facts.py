@@ -1,0 +1,58 @@
+"""What every server says of itself: its policies' threads, its sources, its view, its journal."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from bayplan.authoring.registry import Policy
+from bayplan.engine.journal import Journal
+from bayplan.recording.journal_file import JournalFile
+from bayplan.runtimes.workers import Workers
+from bayplan.snapshot.cluster import Snapshot
+from bayplan.state.sources.book import Sources
+
+
+def of_threads(workers: Workers) -> dict[str, Any]:
+    """How the threads are that policies run in."""
+    return {
+        "stuck": len(workers.stuck()),
+        "unhealthy": sorted(workers.unhealthy()),
+        "overruns": sum(workers.overruns().values()),
+    }
+
+
+def of_sources(sources: Sources) -> dict[str, Any]:
+    """How each source is, and how old its values are."""
+    found: dict[str, Any] = {}
+    for name, problem in sources.problems().items():
+        each = sources.polled.get(name) or sources.asked[name]
+        found[name] = {"problem": problem, "breaker": "open" if each.broken else "closed"}
+        if name in sources.polled:
+            found[name]["ageSeconds"] = sources.polled[name].age_seconds
+    return found
+
+
+def of_journal(journal: Journal, file: JournalFile | None) -> dict[str, Any]:
+    """How much is in it, and whether it gets to the disk."""
+    found: dict[str, Any] = {"decisions": len(journal), "bytes": journal.size_bytes}
+    return found if file is None else found | {"file": str(file.path), "problem": file.problem}
+
+
+def of_view(seen: Snapshot | None) -> dict[str, Any]:
+    """What is in view; nothing where nothing is."""
+    if seen is None:
+        return {}
+    return {"nodes": len(seen.nodes), "pods": len(seen.pods) if seen.pods_known else None}
+
+
+def overrun_notes(workers: Workers, policies: Iterable[Policy]) -> dict[str, str]:
+    """For each policy whether it overran; empty texts where not."""
+    return {f"policy {policy.name}": _overran(workers, policy.name) for policy in policies}
+
+
+def _overran(workers: Workers, policy: str) -> str:
+    overruns = workers.overruns().get(policy, 0)
+    if not overruns:
+        return ""
+    stuck = sum(hook.policy == policy for hook in workers.stuck())
+    state = "unhealthy: overran" if policy in workers.unhealthy() else "overran"
+    return f"{state} {overruns} times, {stuck} threads stuck"
