@@ -187,7 +187,10 @@ def test_why_and_the_page_tell_of_its_decisions(cluster: ControlPlane, tmp_path:
 
     assert (placed["chosen"], placed["offered"], placed["neverOffered"]) == ("empty", 2, 0)
     assert placed["ranking"][0]["node"] == "empty"
-    assert why("pod/placed", flags=(f"--journal={journal}",))["chosen"] == "empty"
+    told = why("pod/placed", flags=(f"--journal={journal}",))
+    assert told["chosen"] == "empty"
+    assert placed["schedules"], "nobody else had a say"
+    assert told["schedules"]
     assert message.startswith(large["event"])
     assert [(group["policy"], group["count"]) for group in large["refused"]] == [("NodeResourcesFit", 2)]
 

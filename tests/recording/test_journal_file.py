@@ -30,11 +30,13 @@ POD = PodRef.of(WEB)
 
 
 @contextmanager
-def writing(path: Path, *, cluster: bool = True, **options: int) -> Iterator[tuple[Journal, list[str]]]:
+def writing(
+    path: Path, *, cluster: bool = True, schedules: bool = False, **options: int
+) -> Iterator[tuple[Journal, list[str]]]:
     """A journal that is written to a file, and what was counted."""
     counted: list[str] = []
     where = JournalFileOptions(path, **options)
-    file = JournalFile(where, version="1", cluster=cluster, count=counted.append)
+    file = JournalFile(where, version="1", cluster=cluster, schedules=schedules, count=counted.append)
     try:
         yield Journal(on_entry=[file.add], clock=lambda: 1_700_000_000.25), counted
     finally:
@@ -79,6 +81,32 @@ def test_why_is_the_same_from_disk_as_from_memory(tmp_path: Path) -> None:
     assert (found.chosen, found.never_offered, found.left_out[0].count) == ("node-0007", 0, 9)
     assert found.ranking
     assert counted == ["written"] * 6
+
+
+def test_the_journal_of_a_scheduler_says_that_nobody_was_told_scores(tmp_path: Path) -> None:
+    with writing(tmp_path / "j", schedules=True) as (journal, _):
+        decide(journal)
+        journal.note("bind", POD, generation=1, node="node-0007")
+
+    found = on_disk(tmp_path / "j")
+
+    assert (found.schedules, found.chosen) == (True, "node-0007")
+    assert {(node.wire, node.points) for node in found.ranking} == {(0, 0.0)}
+    assert found.ranking[0].total > 0
+    told = [node["wire"] for line in lines(tmp_path / "j") for node in line.get("ranking", ())]
+    assert told
+    assert set(told) == {0}
+
+
+def test_a_journal_without_a_word_of_it_is_that_of_an_extender(tmp_path: Path) -> None:
+    with writing(tmp_path / "j") as (journal, _):
+        decide(journal)
+    header, *rest = (tmp_path / "j").read_text().splitlines()
+    known = json.loads(header)
+    known.pop("schedules", None)
+    (tmp_path / "j").write_text("\n".join([json.dumps(known), *rest, ""]))
+
+    assert not on_disk(tmp_path / "j").schedules
 
 
 def test_a_line_says_in_plain_words_what_was_decided(tmp_path: Path) -> None:

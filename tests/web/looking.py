@@ -1,16 +1,16 @@
 """The page behind a real socket, in the test's own event loop."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import numpy as np
 
 import bayplan
 from bayplan.engine.journal import Journal
+from bayplan.engine.ranking import ToWire
 from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener
@@ -21,7 +21,6 @@ from bayplan.wire.scale import to_wire
 from tests.web.decided import POLICIES, PRICE
 from tests.web.shadowed import busy
 
-ToWire = Callable[[np.ndarray], list[int]]
 SECRET = bayplan.NodeAnnotation("example.com/secret")
 FACTS: dict[str, dict[str, Any]] = {
     "policies": {"generation": 7, "names": ["capacity"], "observe": False, "reloadProblem": ""},
@@ -50,7 +49,7 @@ class Looking:
             return response.status, await response.text(), response.headers
 
 
-def sight_of(journal: Journal, cluster: Snapshot | None, to_wire: ToWire = to_wire) -> Sight:
+def sight_of(journal: Journal, cluster: Snapshot | None, to_wire: ToWire | None = to_wire) -> Sight:
     """What a server would show of these."""
     return Sight(
         journal=journal,
@@ -70,7 +69,7 @@ async def looking(
     cluster: Snapshot | None = None,
     *,
     token_file: Path | None = None,
-    to_wire: ToWire = to_wire,
+    to_wire: ToWire | None = to_wire,
 ) -> AsyncIterator[Looking]:
     """The page while the block runs."""
     app = PageApp(sight_of(journal, cluster, to_wire), token_file=token_file)

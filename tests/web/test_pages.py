@@ -11,8 +11,10 @@ from bayplan import Pod, Reason
 from bayplan.engine.cycle import filter_nodes, score_nodes
 from bayplan.engine.entry import PodRef
 from bayplan.engine.journal import Journal
+from bayplan.engine.ranking import ToWire
 from bayplan.snapshot.table import NodeTable
 from bayplan.testing import make_cluster, make_node, make_pod
+from bayplan.wire.scale import to_wire
 from tests.web.decided import ask, cluster_of, made, written
 from tests.web.looking import looking
 
@@ -58,12 +60,19 @@ class Read(HTMLParser):
         )
 
 
-async def seen(path: str, *, pods: int = 2, cluster: Any = CLUSTER, journal: Journal | None = None) -> Read:
+async def seen(
+    path: str,
+    *,
+    pods: int = 2,
+    cluster: Any = CLUSTER,
+    journal: Journal | None = None,
+    told: ToWire | None = to_wire,
+) -> Read:
     """What stands on a page after a few decisions; it must be well-formed."""
     if journal is None:
         journal = Journal()
         written(journal, cluster, pods=pods)
-    async with looking(journal, cluster) as page:
+    async with looking(journal, cluster, to_wire=told) as page:
         status, text, _ = await page.get(path)
     assert status == 200
     read = Read(text)
@@ -95,6 +104,12 @@ async def test_an_empty_journal_says_so() -> None:
     page = await seen("/", journal=Journal())
 
     assert "No decision yet: kube-scheduler has not asked." in page.text
+
+
+async def test_an_empty_journal_of_a_scheduler_waits_for_pods() -> None:
+    page = await seen("/", journal=Journal(), told=None)
+
+    assert "No decision yet: no pod has come." in page.text
 
 
 async def test_older_decisions_are_a_link_away() -> None:
@@ -170,6 +185,13 @@ async def test_bars_add_up_to_the_total_of_the_node() -> None:
     assert "100.0 → 10" in page.text
     assert sum(widths) == pytest.approx(100, abs=0.2)
     assert widths[0] == pytest.approx(66.7, abs=0.1)
+
+
+async def test_a_scheduler_tells_nobody_its_scores() -> None:
+    page = await seen("/decisions/2?node=node-0007", told=None)
+
+    assert "100.0" in page.text
+    assert "→" not in page.text.replace("Next →", "")
 
 
 @pytest.mark.parametrize(

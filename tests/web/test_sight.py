@@ -7,6 +7,7 @@ import pytest
 from bayplan.engine.cycle import Question, filter_nodes
 from bayplan.engine.entry import PodRef
 from bayplan.engine.journal import Journal
+from bayplan.engine.ranking import ToWire
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.testing import make_cluster, make_pod
@@ -16,7 +17,7 @@ from bayplan.wire.scale import to_wire
 GONE, HERE = make_pod("db-0", uid="gone"), make_pod("db-0", uid="here")
 
 
-def sight(journal: Journal, cluster: Snapshot | None) -> Sight:
+def sight(journal: Journal, cluster: Snapshot | None, to_wire: ToWire | None = to_wire) -> Sight:
     return Sight(journal, cluster=lambda: cluster, facts=dict, to_wire=to_wire)
 
 
@@ -57,3 +58,28 @@ def test_where_nobody_watches_pods_a_bind_of_ours_says_where_it_is() -> None:
 
     assert why is not None
     assert why.chosen == "a"
+
+
+@pytest.mark.parametrize("told", [to_wire, None])
+def test_where_nobody_is_told_scores_bayplan_places_pods_itself(told: ToWire | None) -> None:
+    journal, cluster = Journal(), make_cluster(["a", "b"])
+    asked(journal, HERE)
+
+    why = sight(journal, cluster, told).why("default/db-0", cluster)
+
+    assert why is not None
+    assert why.schedules == (told is None)
+
+
+@pytest.mark.parametrize(("told", "never_offered"), [(to_wire, 1), (None, 0)])
+def test_a_node_that_came_later_was_not_passed_over_by_a_scheduler(
+    told: ToWire | None, never_offered: int
+) -> None:
+    """kube-scheduler may have known it already; a scheduler looks at every node that it knows."""
+    journal, later = Journal(), make_cluster(["a", "b", "new"])
+    asked(journal, HERE)
+
+    why = sight(journal, later, told).why("default/db-0", later)
+
+    assert why is not None
+    assert why.never_offered == never_offered

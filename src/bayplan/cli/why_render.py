@@ -71,7 +71,9 @@ def _show(out: Console, why: "Why", *, source: str) -> None:
     _print(out, Text(f"{why.at}, {source}", style="dim"))
     if why.event:
         _print(out, Text(f"\n{_plain(why.event)}"))
-    _section(out, "Nodes", [_counts(why)] if why.offered or not why.kept_out else [])
+    # A pod that is kept out, or was let in just now, was judged on no node.
+    unjudged = why.kept_out or (why.schedules and why.never_offered is None)
+    _section(out, "Nodes", [_counts(why)] if why.offered or not unjudged else [])
     refused = [group for group in why.refused if not group.shadow]
     _section(out, "Refused", [_refused(group) for group in refused])
     _section(out, "Shadow policies would have refused", [_refused(g) for g in why.refused if g.shadow])
@@ -91,9 +93,7 @@ def _show(out: Console, why: "Why", *, source: str) -> None:
 
 def _counts(why: "Why") -> Table:
     table = _grid(right=1)
-    table.add_row(
-        "offered", str(why.offered), "kube-scheduler asked about them" if why.decision else "all there are"
-    )
+    table.add_row("offered", str(why.offered), why_words.offered(why))
     table.add_row("passed", str(why.passed), "")
     if why.kept:
         table.add_row("kept", str(why.kept), _plain(why_words.kept(why)))
@@ -103,7 +103,7 @@ def _counts(why: "Why") -> Table:
         table.add_row("not in view", str(len(why.not_in_view)), _some(why.not_in_view, len(why.not_in_view)))
     if why.never_offered is None:
         table.add_row("never offered", "?", "this server was started without a cluster")
-    elif why.decision:
+    elif why.decision and (why.never_offered or not why.schedules):
         examples = _some(why.never_offered_nodes, why.never_offered)
         text = f"{why_words.never_offered(why)}: {examples}" if examples else ""
         table.add_row("never offered", str(why.never_offered), text)
@@ -126,23 +126,25 @@ def _refused(group: "RefusedGroup") -> RenderableType:
 
 def _ranking(why: "Why") -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading, justify in (("", "right"), ("node", "left"), ("total", "right"), ("told", "right")):
+    for heading, justify in (("", "right"), ("node", "left"), ("total", "right")):
         table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    table.add_column("points", justify="right")
+    # Where Bayplan places pods itself, nobody is told.
+    for heading in () if why.schedules else ("told", "points"):
+        table.add_column(heading, justify="right")
     table.add_column("total is made of", overflow="fold")
     for node in why.ranking:
+        told = ["-", "-"] if why.kept == 1 else [str(node.wire), f"{node.points:g}"]
         table.add_row(
             str(node.place),
             _plain(node.node),
             f"{node.total:.1f}",
-            "-" if why.kept == 1 else str(node.wire),
-            "-" if why.kept == 1 else f"{node.points:g}",
+            *([] if why.schedules else told),
             _parts(node),
             style="green" if node.node == why.chosen else None,
         )
     scored = why.kept if why.kept > 1 else why.passed
     if scored > len(why.ranking):
-        table.add_row("", f"and {scored - len(why.ranking)} more", "", "", "", "")
+        table.add_row("", f"and {scored - len(why.ranking)} more")
     return table
 
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from bayplan.cli import why_placed
 from bayplan.cli.render import counted
 from bayplan.engine.ranking import PLUGIN_POINTS
 
@@ -32,6 +33,8 @@ def outcome(why: "Why") -> str:
         return _would_be(why)
     if why.kept_out and not why.chosen:
         return f"It is kept out of the queue: {why.kept_out}. It is asked about again when that may change."
+    if why.schedules:
+        return why_placed.outcome(why, unseen=_unseen(why))
     if why.observe and not why.chosen:
         return _observed(why)
     return _chosen(why) if why.chosen else _nowhere(why)
@@ -137,6 +140,8 @@ def _outweighed(mine: "Ranked", best: "Ranked", weight: float) -> str:
 
 def points(why: "Why") -> str:
     """What our points are beside those of kube-scheduler's own plugins."""
+    if why.schedules:
+        return why_placed.POINTS
     if why.kept == 1:
         return "kube-scheduler was told no scores: it asks for none where it is told one node."
     plugins = ", ".join(f"{name} {most}" for name, most in PLUGIN_POINTS.items())
@@ -156,8 +161,17 @@ def kept(why: "Why") -> str:
     return text
 
 
+def offered(why: "Why") -> str:
+    """Which nodes those are that policies were asked about."""
+    if why.schedules:
+        return why_placed.looked_at(why)
+    return "kube-scheduler asked about them" if why.decision else "all there are"
+
+
 def never_offered(why: "Why") -> str:
     """What it means that kube-scheduler did not ask about a node."""
+    if why.schedules:
+        return why_placed.NOT_LOOKED_AT
     if why.never_offered == 1:
         return "not asked about: kube-scheduler's own plugins refused it, or did not look at it"
     return "not asked about: kube-scheduler's own plugins refused them, or did not look at them"

@@ -26,6 +26,9 @@ _PLUGINS = {
 PLUGIN_POINTS = {name: weight * 100 for name, weight in _PLUGINS.items()}
 """What each of kube-scheduler's own plugins can add to a node, with its default weight."""
 
+ToWire = Callable[[np.ndarray], list[int]]
+"""Scores as kube-scheduler is told them."""
+
 
 class Contribution(Struct, frozen=True, rename="camel"):
     """What one hook adds to a node's score."""
@@ -46,7 +49,7 @@ class Ranked(Struct, frozen=True, rename="camel"):
     total: float
     """0 to 100."""
     wire: int
-    """0 to 10: what kube-scheduler was told."""
+    """0 to 10: what kube-scheduler was told; 0 where it has no say."""
     points: float
     """What that adds to the node's score in kube-scheduler: ``wire x weight x 10``."""
     contributions: list[Contribution]
@@ -57,12 +60,15 @@ class Ranked(Struct, frozen=True, rename="camel"):
 def rank(
     entry: Entry,
     *,
-    to_wire: Callable[[np.ndarray], list[int]],
+    to_wire: ToWire | None,
     weight: float,
     chosen: str = "",
     limit: int = _RANKED,
 ) -> list[Ranked]:
-    """The best nodes of a scored entry, and the chosen one wherever it stands."""
+    """The best nodes of a scored entry, and the chosen one wherever it stands.
+
+    ``to_wire`` is nothing where Bayplan places pods itself.
+    """
     if entry.total is None:
         return []
     heard = [voice for voice in entry.voices if voice.normalised is not None and not voice.shadow]
@@ -71,7 +77,7 @@ def rank(
     if chosen:
         late = order[limit:].tolist()
         places += [place for place, row in enumerate(late, limit) if entry.name(row) == chosen]
-    wire = to_wire(entry.total[order[places]])
+    wire = to_wire(entry.total[order[places]]) if to_wire else [0] * len(places)
     return [
         Ranked(
             node=entry.name(row),

@@ -6,7 +6,7 @@ looked at (kube-scheduler samples large clusters).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -15,7 +15,7 @@ from msgspec import Struct
 from bayplan.authoring.verdict import Reason
 from bayplan.engine.decision import NOBODY, NOT_IN_VIEW
 from bayplan.engine.entry import Entry, Voice
-from bayplan.engine.ranking import Ranked, rank
+from bayplan.engine.ranking import Ranked, ToWire, rank
 
 _EXAMPLES = 5
 _TOLD = 20
@@ -89,7 +89,7 @@ class Why(Struct, frozen=True, rename="camel"):
     at: str
     generation: int
     offered: int
-    """How many nodes kube-scheduler asked about."""
+    """How many nodes kube-scheduler asked about, or the scheduler looked at."""
     passed: int
     refused: list[RefusedGroup]
     """Those of shadow policies come last, and count for nothing."""
@@ -124,6 +124,8 @@ class Why(Struct, frozen=True, rename="camel"):
     """The first few of them."""
     turn: int = 0
     """How often the pod was told others before them."""
+    schedules: bool = False
+    """Bayplan places pods itself, as ``bayplan schedule``: kube-scheduler has no say."""
 
 
 def explain(
@@ -131,10 +133,13 @@ def explain(
     *,
     every_node: Iterable[str] | None,
     chosen: str,
-    to_wire: Callable[[np.ndarray], list[int]],
+    to_wire: ToWire | None,
     weight: float = 1.0,
 ) -> Why | None:
-    """The last attempt of the pod that these entries are about, the newest first; ``None`` without one."""
+    """The last attempt of the pod that these entries are about, the newest first; ``None`` without one.
+
+    ``to_wire`` is nothing where Bayplan places pods itself: nobody is told scores then.
+    """
     # A pod of the same name that is gone is another pod.
     entries = [entry for entry in entries if entry.pod.uid == entries[0].pod.uid]
     verbs = [entry.verb for entry in entries]
@@ -151,6 +156,9 @@ def explain(
     bound = next((entry for entry in since if entry.verb == "bind"), None)
     preempted = next((entry for entry in since if entry.verb == "preempt"), None)
     offered = [*filtered.nodes, *filtered.not_in_view]
+    if to_wire is None:
+        # Every node is looked at, of those that were there then.
+        every_node = filtered.names
     missing = None if every_node is None or not judged else sorted(set(every_node) - set(offered))
     return Why(
         pod=filtered.pod.key,
@@ -178,6 +186,7 @@ def explain(
         kept=0 if cut is None or cut.kept is None else len(cut.kept),
         kept_nodes=[] if cut is None else cut.kept_names(_EXAMPLES),
         turn=0 if cut is None else cut.turn,
+        schedules=to_wire is None,
     )
 
 

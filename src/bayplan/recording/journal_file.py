@@ -59,16 +59,20 @@ class JournalFile:
         *,
         version: str,
         cluster: bool,
+        schedules: bool = False,
         count: Callable[[str], None] = lambda _: None,
         quiet: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``cluster``: whether all nodes are known. ``count`` hears of each: written, dropped, failed.
+        """``cluster``: whether all nodes are known; ``schedules``: whether Bayplan places the pods.
+
+        ``count`` hears of each: written, dropped, failed.
 
         ``quiet``: whether nobody waits for an answer just now.
         """
         self._options = options
         self._version = version
         self._cluster = cluster
+        self._schedules = schedules
         self._count = count
         self._problem = ""
         self._complained_at = float("-inf")
@@ -90,6 +94,11 @@ class JournalFile:
             quiet=quiet,
             at_end=self._end,
         )
+
+    @property
+    def path(self) -> Path:
+        """The file that is written to."""
+        return self._options.path
 
     @property
     def problem(self) -> str:
@@ -124,7 +133,7 @@ class JournalFile:
                 self._begin()
             self._say_dropped()
             if isinstance(what, Entry):
-                self._write(line_of(what, nodes=self._name(what.names)))
+                self._write(line_of(what, nodes=self._name(what.names), schedules=self._schedules))
             else:
                 self._tell_placed(what)
         except OSError as error:
@@ -165,7 +174,11 @@ class JournalFile:
         started = moment(datetime.now(UTC))
         self._write(
             JournalHeader(
-                format=JOURNAL_FORMAT, bayplan=self._version, started=started, cluster=self._cluster
+                format=JOURNAL_FORMAT,
+                bayplan=self._version,
+                started=started,
+                cluster=self._cluster,
+                schedules=self._schedules,
             )
         )
 

@@ -26,6 +26,8 @@ class JournalHeader(Line, frozen=True, kw_only=True, tag="journal"):
     """When this file was opened."""
     cluster: bool
     """Whether it knew the cluster: then names are all nodes there were, and not only those it was sent."""
+    schedules: bool = False
+    """Whether it places pods itself, as ``bayplan schedule``."""
 
 
 class NodeNames(Line, frozen=True, kw_only=True, tag="nodes"):

@@ -56,6 +56,8 @@ class Kept:
     entry: Entry
     cluster: bool
     """Whether the server knew the cluster: then the entry's names are all nodes there were."""
+    schedules: bool = False
+    """Whether it placed pods itself."""
 
 
 @dataclass
@@ -119,6 +121,7 @@ class _Scan:
         self._path = path
         self._found = found
         self._cluster = False
+        self._schedules = False
         self._names: dict[int, bytes | list[str]] = {}
 
     def read(self, file: BinaryIO) -> None:
@@ -163,13 +166,14 @@ class _Scan:
             self._found.placed[placed.pod.uid] = placed.node
         else:
             line = _DECISION.decode(text)
-            self._found.kept.append(Kept(entry_of(line, self._named(line.nodes)), self._cluster))
+            entry = entry_of(line, self._named(line.nodes))
+            self._found.kept.append(Kept(entry, self._cluster, self._schedules))
 
     def _header(self, header: JournalHeader) -> None:
         if header.format != JOURNAL_FORMAT:
             use = f"use Bayplan {header.bayplan}"
             raise RecordingError(f"format {header.format}, and this Bayplan reads {JOURNAL_FORMAT}: {use}")
-        self._cluster, self._names = header.cluster, {}
+        self._cluster, self._schedules, self._names = header.cluster, header.schedules, {}
 
     def _named(self, number: int) -> list[str]:
         if not number:

@@ -29,8 +29,8 @@ _SPEC = re.compile(r"[^\d{}]{0,3}\d{0,3}[,_]?(\.\d{1,3})?[a-zA-Z%]?")
 _FILLED = "{detail}"
 
 
-def line_of(entry: Entry, *, nodes: int) -> DecisionLine:
-    """The line of an entry; ``nodes`` is the number of its names."""
+def line_of(entry: Entry, *, nodes: int, schedules: bool = False) -> DecisionLine:
+    """The line of an entry; ``nodes`` is the number of its names, ``schedules`` who places pods."""
     whole = len(entry.rows) == len(entry.names) and bool((entry.rows == np.arange(len(entry.rows))).all())
     return DecisionLine(
         decision=entry.number,
@@ -42,7 +42,7 @@ def line_of(entry: Entry, *, nodes: int) -> DecisionLine:
         offered=entry.offered,
         passed=0 if entry.error else entry.passed,
         refused=refused_groups(entry),
-        ranking=rank(entry, to_wire=to_wire, weight=1.0, limit=_RANKED),
+        ranking=rank(entry, to_wire=None if schedules else to_wire, weight=1.0, limit=_RANKED),
         seconds=entry.seconds,
         error=entry.error,
         observe=entry.observe,

@@ -18,6 +18,9 @@ def why_from_file(path: Path, key: str, *, weight: float) -> tuple[Why | None, l
     filters = (each for each in kept if each.entry.verb == "filter" and each.entry.pod.uid == uid)
     last = next(filters, None)
     every = last.entry.names if last is not None and last.cluster else None
+    schedules = last.schedules if last is not None else any(each.schedules for each in kept)
     chosen = bound_node(entries) or found.placed.get(uid, "")
-    why = explain(entries, every_node=every, chosen=chosen, to_wire=to_wire, weight=weight)
+    why = explain(
+        entries, every_node=every, chosen=chosen, to_wire=None if schedules else to_wire, weight=weight
+    )
     return (None if why is None else msgspec.structs.replace(why, pods_seen=False)), found.warnings

@@ -163,7 +163,7 @@ def summary(entry: Entry) -> Summary:
 
 
 def detail(entry: Entry, wire: list[int]) -> Detail:
-    """A decision in full; ``wire`` are its scores as kube-scheduler was told them."""
+    """A decision in full; ``wire`` are its scores as kube-scheduler was told them, if it was."""
     pod = entry.pod
     return Detail(
         summary=summary(entry),

@@ -124,7 +124,15 @@ class PageApp:
             entries, moments = sight.journal.entries(), self._series.moments(time.time())
             lines, kept = self._lines.wanted(entries, wanted), len(entries)
             return _html(
-                list_page(lines, wanted, kept=kept, policies=policies, moments=moments, version=sight.version)
+                list_page(
+                    lines,
+                    wanted,
+                    kept=kept,
+                    policies=policies,
+                    moments=moments,
+                    schedules=sight.to_wire is None,
+                    version=sight.version,
+                )
             )
 
         return make
@@ -155,9 +163,8 @@ class PageApp:
         entry = self._sight.journal.find(number)
         if entry is None:
             return self._nothing(f"Decision {number} is not in the journal any more.")
-        wire = [] if entry.total is None else self._sight.to_wire(entry.total)
-        version = self._sight.version
-        return _html(decision_page(entry, self._lines.of(entry), query, wire=wire, version=version))
+        line, version = self._lines.of(entry), self._sight.version
+        return _html(decision_page(entry, line, query, wire=self._sight.told(entry), version=version))
 
     def _decisions(self, query: Mapping[str, str]) -> web.Response | Work:
         try:
@@ -171,8 +178,7 @@ class PageApp:
         entry = self._sight.journal.find(number)
         if entry is None:
             return _said(404, f"decision {number} is not in the journal any more")
-        wire = [] if entry.total is None else self._sight.to_wire(entry.total)
-        return _json(detail(entry, wire))
+        return _json(detail(entry, self._sight.told(entry)))
 
     def _why(self, key: str, query: Mapping[str, str]) -> web.Response | Work:
         try:

@@ -15,7 +15,7 @@ _COLOURS = 6
 
 
 def node_table(entry: Entry, query: NodeQuery, chosen: Chosen, wire: Sequence[int]) -> Html:
-    """One page of nodes, and the form that chooses them; ``wire`` is what kube-scheduler was told."""
+    """One page of nodes, and the form that chooses them; ``wire`` is what kube-scheduler was told, if so."""
     path = f"/decisions/{entry.number}"
     given = {k: v for k, v in structs.asdict(query).items() if k not in ("page", "sort", "order")}
     sorting = {"sort": chosen.sort, "order": chosen.order}
@@ -87,7 +87,8 @@ def _row(
         cells.append(tag("td", _verdict(entry, place, by, refusals)))
     else:
         total = f"{entry.total[place]:.1f}"
-        told = tag("span", f" → {wire[place]}", class_="quiet", title="as kube-scheduler was told, 0 to 10")
+        said = "as kube-scheduler was told, 0 to 10"
+        told = tag("span", f" → {wire[place]}", class_="quiet", title=said) if wire else None
         parts = [(f"colour-{number % _COLOURS}", points) for number, points in shares(entry, place)]
         cells += [tag("td", total, told, class_="number"), tag("td", bar(parts))]
     for number, voice in voices:

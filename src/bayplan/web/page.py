@@ -12,7 +12,7 @@ from bayplan.web.plots import plots
 from bayplan.web.series import Moment
 
 RESULTS = ("ok", "refused", "error")
-VERBS = ("filter", "keep", "prioritize", "preempt", "bind", "recheck")
+VERBS = ("filter", "keep", "prioritize", "preempt", "bind", "recheck", "gate")
 PAGE_LINES = 50
 _SHOWN_REASONS = 3
 _CLOCK = re.compile(r"T(\d\d:\d\d:\d\d)")
@@ -25,15 +25,22 @@ def list_page(
     kept: int,
     policies: Sequence[str],
     moments: Sequence[Moment],
+    schedules: bool,
     version: str,
 ) -> Html:
-    """The last decisions that are wanted."""
+    """The last decisions that are wanted; ``schedules`` where Bayplan places pods itself."""
     newest = not wanted.before
+    waits_for = "no pod has come" if schedules else "kube-scheduler has not asked"
     content: list[Child] = [
         heading("Decisions"),
         tag("section", plots(moments), id="plots", class_="plots", data_live="5000", aria_label="Over time"),
         _form(wanted, policies),
-        tag("div", _list(lines, wanted, kept), id="list", data_live="500" if newest else None),
+        tag(
+            "div",
+            _list(lines, wanted, kept, waits_for=waits_for),
+            id="list",
+            data_live="500" if newest else None,
+        ),
     ]
     return frame("Decisions", *content, here="/", version=version)
 
@@ -55,9 +62,9 @@ def _form(wanted: Wanted, policies: Sequence[str]) -> Html:
     )
 
 
-def _list(lines: Sequence[Summary], wanted: Wanted, kept: int) -> Html:
+def _list(lines: Sequence[Summary], wanted: Wanted, kept: int, *, waits_for: str) -> Html:
     if not lines:
-        said = "No decision fits these filters." if kept else "No decision yet: kube-scheduler has not asked."
+        said = "No decision fits these filters." if kept else f"No decision yet: {waits_for}."
         return notice(said, class_="notice empty")
     head = [
         tag("th", "Pod", scope="col"),

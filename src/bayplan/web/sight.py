@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 
+from bayplan.engine.entry import Entry
 from bayplan.engine.journal import Journal
+from bayplan.engine.ranking import ToWire
 from bayplan.engine.shadowing import NO_SHADOW, ShadowReport
 from bayplan.engine.why import Why, bound_node, explain
 from bayplan.snapshot.cluster import Snapshot
@@ -26,8 +27,8 @@ class Sight:
     cluster: Callable[[], Snapshot | None]
     """The cluster now; asked by the event loop's thread alone."""
     facts: Callable[[], Facts]
-    to_wire: Callable[[np.ndarray], list[int]]
-    """Scores as kube-scheduler is told them."""
+    to_wire: ToWire | None
+    """Scores as kube-scheduler is told them; nothing where Bayplan places pods itself."""
     version: str = ""
     columns: Callable[[], Sequence[Column | Units]] = tuple
     """Columns that policies name, beside those that every cluster has."""
@@ -35,6 +36,10 @@ class Sight:
     """Names of the policies at work."""
     shadow: Callable[[], ShadowReport] = lambda: NO_SHADOW
     """How a candidate does beside them; asked by the event loop's thread alone."""
+
+    def told(self, entry: Entry) -> list[int]:
+        """The scores of an entry, as kube-scheduler was told them; empty where it was told none."""
+        return [] if entry.total is None or self.to_wire is None else self.to_wire(entry.total)
 
     def why(self, key: str, cluster: Snapshot | None, *, weight: float = 1.0) -> Why | None:
         """What is known about the last attempt of the pod ``namespace/name``; in any thread."""
