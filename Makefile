@@ -53,7 +53,7 @@ parity: $(READY) controlplane  ## the default profile and eviction against kube-
 big: $(READY) controlplane helm  ## 5,000 nodes, 50,000 and 150,000 pods: time and memory; 5,000 pods through a leader change; the image; a new CA under load (minutes; not part of test)
 	$(PYTEST) -m big -s
 
-bench: $(READY) controlplane  ## wire, cluster, state, scale and bind into docs/benchmarks (hours, needs Go; ARGS="wire scale" some, ARGS=--quick prints only; not part of test)
+bench: $(READY) controlplane  ## wire, cluster, state, scale and bind into docs/benchmarks (an hour, needs Go; ARGS="wire scale" some, ARGS=--quick prints only; not part of test)
 	$(BIN)/python -m bench $(ARGS)
 
 bench-guard: $(READY)  ## fail where a third of the recorded lead over an extender in Go is lost (under a minute, needs Go)
@@ -62,7 +62,7 @@ bench-guard: $(READY)  ## fail where a third of the recorded lead over an extend
 bench-wire: $(READY)  ## filter and prioritize over HTTP, beside an extender in Go and one in Flask (minutes, needs Go; ARGS=--quick; not part of test)
 	$(BIN)/python -m bench.wire $(ARGS)
 
-bench-cluster: $(READY) controlplane  ## pods a second of kube-scheduler, without extender, with one in Go, with Bayplan (an hour, needs Go; ARGS=--quick; not part of test)
+bench-cluster: $(READY) controlplane  ## pods a second of kube-scheduler, without extender, with one in Go, with Bayplan (half an hour, needs Go; ARGS=--quick; not part of test)
 	$(BIN)/python -m bench.cluster $(ARGS)
 
 bench-state: $(READY)  ## time to ready, memory and the cost of events, at 5,000 nodes (minutes; ARGS=--quick; not part of test)

@@ -46,11 +46,11 @@ class Part:
 
 
 PARTS = (
-    Part("wire", "a verb over HTTP, beside Go and Flask", 20, 1),
-    Part("cluster", "pods a second of a real kube-scheduler", 30, 5),
-    Part("state", "time to ready, memory, cost of events", 15, 3),
-    Part("scale", "cost against nodes and policies", 10, 1),
-    Part("bind", "the bind verb, beside the API server itself", 10, 2),
+    Part("wire", "a verb over HTTP, beside Go and Flask", 12, 1),
+    Part("cluster", "pods a second of a real kube-scheduler", 33, 5),
+    Part("state", "time to ready, memory, cost of events", 4, 2),
+    Part("scale", "cost against nodes and policies", 1, 1),
+    Part("bind", "the bind verb, beside the API server itself", 1, 1),
 )
 
 Run = Callable[[Sequence[str]], int]
