@@ -15,7 +15,7 @@ from bayplan.engine.ranking import ToWire
 from bayplan.snapshot.table import NodeTable
 from bayplan.testing import make_cluster, make_node, make_pod
 from bayplan.wire.scale import to_wire
-from tests.web.decided import ask, cluster_of, made, written
+from tests.web.decided import ask, cluster_of, made, price, room, written
 from tests.web.looking import looking
 
 CLUSTER = cluster_of(120)
@@ -185,6 +185,23 @@ async def test_bars_add_up_to_the_total_of_the_node() -> None:
     assert "100.0 → 10" in page.text
     assert sum(widths) == pytest.approx(100, abs=0.2)
     assert widths[0] == pytest.approx(66.7, abs=0.1)
+
+
+async def test_who_says_nothing_takes_no_colour() -> None:
+    @bayplan.score
+    def silent(nodes: NodeTable) -> None:
+        return None
+
+    policies = [made("first", room), *(made(f"silent-{n}", silent) for n in range(5)), made("last", price)]
+    journal = Journal()
+    journal.write("prioritize", score_nodes(policies, ask(CLUSTER)), generation=1)
+
+    page = await seen("/decisions/1", journal=journal)
+
+    swatches = [a["class"] for tag, a in page.elements if tag == "i" and "swatch" in (a.get("class") or "")]
+    bars = {a["class"] for tag, a in page.elements if tag == "rect" and "bar" in (a.get("class") or "")}
+    assert swatches == ["swatch colour-0", "swatch colour-1"]
+    assert bars == {"bar colour-0", "bar colour-1"}
 
 
 async def test_a_scheduler_tells_nobody_its_scores() -> None:

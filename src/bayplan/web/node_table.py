@@ -26,14 +26,15 @@ def node_table(entry: Entry, query: NodeQuery, chosen: Chosen, wire: Sequence[in
         _title("total", "Total", path, given, chosen, class_="number") if entry.total is not None else None,
         tag("th", "Parts", scope="col") if entry.total is not None else None,
     ]
+    colours = _colours(voices)
     for number, voice in voices:
-        swatch = (
-            tag("i", class_=f"swatch colour-{number % _COLOURS}") if voice.normalised is not None else None
-        )
+        swatch = tag("i", class_=f"swatch {colours[number]}") if number in colours else None
         text: Child = [swatch, voice.policy, tag("span", f" {voice.hook}", class_="quiet")]
         head.append(_title(f"v{number}", text, path, given, chosen, class_="number"))
     refusals = {number: _refusals(voice) for number, voice in voices}
-    rows = [_row(entry, place, voices, wire, refusals) for place in chosen.places]
+    rows = [
+        _row(entry, place, voices, wire=wire, refusals=refusals, colours=colours) for place in chosen.places
+    ]
     titles = tag("tr", head)
     made = tag("table", tag("thead", titles), tag("tbody", [tag("tr", row) for row in rows]), class_="nodes")
     kept = [tag("input", type="hidden", name=name, value=value) for name, value in sorting.items()]
@@ -61,6 +62,12 @@ def node_table(entry: Entry, query: NodeQuery, chosen: Chosen, wire: Sequence[in
     )
 
 
+def _colours(voices: Sequence[tuple[int, Voice]]) -> dict[int, str]:
+    """The colour of each voice that scores, by its number; those that are silent take none."""
+    scoring = [number for number, voice in voices if voice.normalised is not None]
+    return {number: f"colour-{place % _COLOURS}" for place, number in enumerate(scoring)}
+
+
 def _title(
     key: str, text: Child, path: str, given: Mapping[str, str], chosen: Chosen, *, class_: str = ""
 ) -> Html:
@@ -78,8 +85,10 @@ def _row(
     entry: Entry,
     place: int,
     voices: Sequence[tuple[int, Voice]],
+    *,
     wire: Sequence[int],
     refusals: Mapping[int, Mapping[int, int]],
+    colours: Mapping[int, str],
 ) -> list[Child]:
     by = int(entry.refused_by[place])
     cells: list[Child] = [tag("th", entry.names[int(entry.rows[place])], scope="row")]
@@ -89,7 +98,7 @@ def _row(
         total = f"{entry.total[place]:.1f}"
         said = "as kube-scheduler was told, 0 to 10"
         told = tag("span", f" → {wire[place]}", class_="quiet", title=said) if wire else None
-        parts = [(f"colour-{number % _COLOURS}", points) for number, points in shares(entry, place)]
+        parts = [(colours[number], points) for number, points in shares(entry, place)]
         cells += [tag("td", total, told, class_="number"), tag("td", bar(parts))]
     for number, voice in voices:
         cells.append(tag("td", _said(voice, place, refusals[number]), class_="number"))

@@ -10,7 +10,7 @@ from bayplan.web.markup import Html, tag
 from bayplan.web.series import STEP_SECONDS, Moment, verbs_of
 
 _WIDTH, _HEIGHT = 400, 150
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 6, 8, 20
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 6, 8, 20
 _COLOURS = 6
 _RESULTS = ("ok", "refused", "error")
 
