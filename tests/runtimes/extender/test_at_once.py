@@ -91,6 +91,12 @@ def pod_of(sent: bytes) -> Pod:
     return msgspec.json.decode(msgspec.json.encode(json.loads(sent)["Pod"]), type=Pod)
 
 
+def see_many(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Have so many nodes taken for many, everywhere."""
+    for module in ("at_once", "known", "answer"):
+        patch.setattr(f"bayplan.runtimes.extender.{module}.MANY", count)
+
+
 def known(verbs: Verbs, cluster: Snapshot = CLUSTER, readings: Readings = NO_READINGS) -> AtOnce:
     """Somebody who knows all about pods like that of `body`."""
     found = AtOnce(verbs, asks_sources=False)
@@ -180,12 +186,12 @@ def test_the_answer_and_the_record_are_those_that_policies_give(  # noqa: PLR091
     every = policies(codes, scores, more, range=range)
     sent = body(asked)
     long, short = (Verbs(every, Metrics(version="0"), **settings) for _ in range_of(2))
-    quick = known(short)
     for verbs in (long, short):
         for _ in range_of(turn):
             verbs.turns.told("uid-of-web-1")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(at_once, "MANY", 3 if many else lookup.MANY)
+        see_many(patch, 3 if many else lookup.MANY)
+        quick = known(short)
         for verb in ("prioritize", "filter", "prioritize"):
             expected: Answer = getattr(long, verb)(sent, CLUSTER, Attempt())
             answer = quick.answer(verb, sent, CLUSTER, NO_READINGS)
@@ -213,7 +219,7 @@ range_of = range
 def test_the_question_that_follows_a_filter_is_answered_without_reading_it(
     verbs: Verbs, monkeypatch: pytest.MonkeyPatch, many: bool
 ) -> None:
-    monkeypatch.setattr(at_once, "MANY", 3 if many else lookup.MANY)
+    see_many(monkeypatch, 3 if many else lookup.MANY)
     quick = known(verbs)
     for verb in VERBS:
         passed = quick.answer(verb, body(NAMES), CLUSTER, NO_READINGS)

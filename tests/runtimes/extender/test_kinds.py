@@ -3,6 +3,7 @@
 import itertools
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from bayplan.runtimes.extender import kinds
@@ -28,6 +29,8 @@ def known(there: Snapshot) -> Known:
         verdicts=bytes(NODES),
         refusals=(),
         lines=[],
+        scores=np.zeros(0, dtype=np.uint8),
+        every_line=None,
         order=(),
     )
 

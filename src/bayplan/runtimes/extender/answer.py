@@ -10,9 +10,10 @@ from bayplan.engine.decision import NOT_IN_VIEW, Decision
 from bayplan.engine.preempt import Candidate
 from bayplan.runtimes.extender import assemble
 from bayplan.runtimes.extender.assemble import Spelling
+from bayplan.snapshot.lookup import MANY
 from bayplan.wire import v1
 from bayplan.wire.codec import encode
-from bayplan.wire.scale import to_wire
+from bayplan.wire.scale import to_wire, wire_scores
 
 
 class Asked(Struct, frozen=True):
@@ -112,6 +113,11 @@ def priorities_answer(asked: Asked, decision: Decision, *, spelling: Spelling) -
     plain = bool(asked.names) and not decision.not_in_view and decision.total is not None
     if decision.total is None or not (plain and spelling.is_plain(decision.nodes.every_name)):
         return encode(priorities(asked, decision))
+    if asked.nodes is None and len(asked.names) >= MANY:
+        every, rows = decision.nodes.origin
+        lines = spelling.host_lines(every)
+        if lines is not None:
+            return lines.answer(rows, wire_scores(decision.total))
     return assemble.priorities_answer(asked.names, to_wire(decision.total))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bayplan.engine.decision import Decision
+from bayplan.runtimes.extender.host_lines import HostLines
 from bayplan.wire.scale import MAX_EXTENDER_PRIORITY
 
 _NEXT_HOST = '{"Host":"'
@@ -20,6 +21,7 @@ class Spelling:
 
     def __init__(self) -> None:
         self._known: tuple[Sequence[str], bool] = ((), True)
+        self._lines: tuple[Sequence[str], HostLines | None] = ((), None)
 
     def is_plain(self, names: Sequence[str]) -> bool:
         """Whether each of these names is in JSON what it is."""
@@ -30,6 +32,17 @@ class Spelling:
             # Both at once: another thread may look at the same time.
             self._known = names, plain
         return plain
+
+    def host_lines(self, names: Sequence[str]) -> HostLines | None:
+        """Their lines of a prioritize answer; ``None`` where they are better put together one by one.
+
+        To make them takes a while, so this is for a policy's thread, and for names that stay.
+        """
+        known, lines = self._lines
+        if known is not names:
+            lines = HostLines.of(names) if self.is_plain(names) else None
+            self._lines = names, lines
+        return lines
 
 
 def quoted(names: Iterable[str]) -> str:

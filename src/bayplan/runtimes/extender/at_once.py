@@ -37,7 +37,6 @@ from bayplan.snapshot.lookup import MANY
 from bayplan.snapshot.sources import Readings
 from bayplan.wire import v1
 from bayplan.wire.codec import WireError, decode
-from bayplan.wire.scale import to_wire
 
 log = logging.getLogger(__name__)
 
@@ -215,12 +214,9 @@ class AtOnce:
         )
 
     def _prioritize(self, about: _About) -> Answer | None:
-        body = about.known.priorities(about.rows)
-        if not body:
-            total = about.known.standing.total(about.places)
-            if total is None:
-                return None
-            body = assemble.priorities_answer(about.names, to_wire(total))
+        body = about.known.priorities(about.names, about.rows)
+        if body is None:
+            return None
         mention = about.mention("prioritize", self._verbs.journal.next_number())
         return Answer(
             body, weight=len(about.names) // _LIGHTER, write_down=partial(self._record.scored, mention)

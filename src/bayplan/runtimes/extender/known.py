@@ -13,11 +13,13 @@ from bayplan.engine.guard import Attempt
 from bayplan.engine.standing import MOST_REFUSALS, PASSES, Standing, learn
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.extender import assemble
+from bayplan.runtimes.extender.host_lines import HostLines
 from bayplan.runtimes.extender.verbs import Verbs
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.lookup import MANY
 from bayplan.snapshot.objects import Objects
 from bayplan.snapshot.sources import Readings
-from bayplan.wire.scale import to_wire
+from bayplan.wire.scale import wire_scores
 
 _MOST_GROUPS = 512
 PASSED = b"\x01" + bytes(MOST_REFUSALS)
@@ -47,6 +49,10 @@ class Known(Struct, frozen=True, eq=False):
     refusals: tuple[Refusal, ...]
     lines: list[str]
     """Names with scores, as they are sent; empty where there are none, or not the same whoever is asked."""
+    scores: NDArray[np.uint8]
+    """The scores of those lines."""
+    every_line: HostLines | None
+    """Lines of all nodes side by side, where they are many."""
     order: tuple[list[int], ...]
     """The nodes that pass, the best first, equals together; empty where it depends on who is asked about."""
 
@@ -58,13 +64,24 @@ class Known(Struct, frozen=True, eq=False):
         """The verdicts on these nodes."""
         return _picked(self.verdicts, rows)
 
-    def priorities(self, rows: list[int] | Rows) -> bytes:
-        """The answer with the scores of these nodes; ``b""`` where they have to be worked out."""
-        if not self.lines:
-            return b""
-        places = rows if isinstance(rows, list) else rows.tolist()
-        there = itemgetter(*places)(self.lines) if len(places) > 1 else [self.lines[places[0]]]
-        return assemble.together(there)
+    def priorities(self, names: Sequence[str], rows: list[int] | Rows) -> bytes | None:
+        """The answer with the scores of these nodes; ``None`` where nobody has any."""
+        many = self.every_line if len(rows) >= MANY else None
+        if self.lines and many is None:
+            places = rows if isinstance(rows, list) else rows.tolist()
+            there = itemgetter(*places)(self.lines) if len(places) > 1 else [self.lines[places[0]]]
+            return assemble.together(there)
+        where = np.asarray(rows, dtype=np.intp)
+        if self.lines:
+            scores = self.scores[where]
+        else:
+            total = self.standing.total(where)
+            if total is None:
+                return None
+            scores = wire_scores(total)
+        if many is not None:
+            return many.answer(where, scores)
+        return assemble.priorities_answer(names, scores.tolist())
 
     def best_of(self, rows: set[int]) -> list[int] | None:
         """The best of these nodes that pass, all that are equally good; ``None`` where one passes or none."""
@@ -104,7 +121,8 @@ def know(verbs: Verbs, pod: Pod, cluster: Snapshot, readings: Readings, attempt:
         )
         for code, (_, reason) in enumerate(standing.refusals, start=1)
     ]
-    totals = standing.totals
+    totals, names = standing.totals, cluster.nodes.names
+    scores = wire_scores(() if totals is None else totals)
     return Known(
         standing,
         cluster.era,
@@ -112,7 +130,9 @@ def know(verbs: Verbs, pod: Pod, cluster: Snapshot, readings: Readings, attempt:
         readings,
         standing.verdicts.tobytes(),
         tuple(refusals),
-        lines=[] if totals is None else list(map(assemble.priority, cluster.nodes.names, to_wire(totals))),
+        lines=[] if totals is None else list(map(assemble.priority, names, scores.tolist())),
+        scores=scores,
+        every_line=verbs.spelling.host_lines(names) if standing.scores and len(names) >= MANY else None,
         order=() if totals is None else _order(totals, standing.verdicts == PASSES),
     )
 
