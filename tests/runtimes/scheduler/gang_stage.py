@@ -21,6 +21,7 @@ from bayplan.runtimes.scheduler.placing import Placing
 from bayplan.runtimes.scheduler.queue import PodQueue
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.sources import NO_READINGS
+from bayplan.state import news
 from bayplan.state.cache import Cache
 from bayplan.state.ledger import Ledger
 from bayplan.testing import make_node, make_pod
@@ -159,7 +160,7 @@ class GangStage:
         self.cache.drop_pod(pod.key)
         self.inbox.pod_gone(pod)
         self.gangs.gone(pod.uid)
-        self.inbox.told(frozenset({"pods"}))
+        self.inbox.told(news.of_pod(pod, None))
 
     def answer(self, *kept_out: str) -> list[str]:
         """Policies are asked about whoever there is to ask about, and keep these out; who that was."""

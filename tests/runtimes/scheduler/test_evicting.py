@@ -132,6 +132,17 @@ async def test_a_victim_that_is_gone_already_is_no_trouble() -> None:
     assert stage.inbox.queue.count("unschedulable") == 1
 
 
+async def test_of_a_conflict_nobody_knows_so_the_pod_comes_again() -> None:
+    """Taken for one that leaves, a victim that stays would be waited for as long as it lives."""
+    stage = Stage(ApiError(409, "a webhook says no", doing="marking"))
+
+    await stage.evict()
+
+    assert stage.told.victims == []
+    assert stage.inbox.nominations.of("urgent") is None
+    assert stage.inbox.queue.count("backoff") == 1
+
+
 async def test_where_a_victim_cannot_be_told_nothing_is_kept_and_the_pod_comes_again() -> None:
     stage = Stage(ConnectError("no answer"))
 

@@ -240,6 +240,23 @@ async def test_one_too_many_waits_for_those_before_it_and_is_placed_then(stages:
     assert len(stage.places()) == 3
 
 
+async def test_when_the_one_that_did_not_fit_is_gone_the_others_are_placed(stages: Any) -> None:
+    stage = stages()
+    for node in ("n1", "n2"):
+        stage.node(node, cpu=2)
+    stage.pod("g-big", gang="g", size=2, cpu=8)
+    for name in ("g-1", "g-2"):
+        stage.pod(name, gang="g", size=2, cpu=1)
+    await stage.settle()
+    assert stage.places() == {}
+
+    stage.gone("g-big")
+    stage.later(10)
+    await stage.settle()
+
+    assert set(stage.places()) == {"g-1", "g-2"}
+
+
 async def test_members_that_do_not_agree_are_told_and_wait(stages: Any) -> None:
     stage = stages()
     stage.node("n1")

@@ -169,3 +169,37 @@ def test_pods_of_a_name_that_came_are_known_also_where_they_have_a_node() -> Non
 
     assert seen == ["a"]
     assert len(inbox.queue) == 0
+
+
+@pytest.mark.parametrize(
+    ("becomes", "freed"),
+    [
+        pytest.param(None, True, id="it is deleted"),
+        pytest.param(make_pod("a", uid="a", spec=OURS, phase="Failed"), True, id="it has failed"),
+        pytest.param(make_pod("a", uid="a", spec=OURS, node="other"), True, id="it is on another node"),
+        pytest.param(make_pod("a", uid="a", spec=OURS, node="n1"), False, id="it is on that node"),
+    ],
+)
+def test_a_node_that_is_not_kept_any_more_is_news_for_whoever_waits_for_room(
+    becomes: Pod | None, freed: bool
+) -> None:
+    """No pod left a node, so that no other news would come before the safety net of five minutes."""
+    inbox = make_inbox()
+    first = make_pod("a", uid="a", spec=OURS)
+    inbox.pod_is(first)
+    inbox.nominations.keep(first, "n1")
+    inbox.pod_is(make_pod("b", uid="b", spec=OURS))
+    inbox.queue.take()
+    other = inbox.queue.take()
+    assert other is not None
+    inbox.refused(other, helped_by=frozenset({"pods"}), by=())
+    inbox.wake.clear()
+
+    if becomes is None:
+        inbox.pod_gone(first)
+    else:
+        inbox.pod_is(becomes)
+
+    assert inbox.nominations.of("a") is None
+    assert (other.place == "backoff") == freed
+    assert inbox.wake.is_set() == freed

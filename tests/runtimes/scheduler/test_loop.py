@@ -85,6 +85,7 @@ class Stage:
             self.inbox.pod_is(make_pod(name, uid=name, spec=OURS))
 
     closely = False
+    free, has_room = 100, True
 
     async def _alone(self, waiting: Waiting) -> bool:
         return False

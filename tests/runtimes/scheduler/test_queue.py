@@ -87,6 +87,38 @@ def test_the_pause_doubles_up_to_ten_seconds() -> None:
     assert pauses == [1, 2, 4, 8, 10, 10]
 
 
+def test_a_pod_that_was_tried_for_days_still_pauses_for_ten_seconds() -> None:
+    """2.0 ** 1024 is an error, and a pod in a lively cluster is tried that often within three hours."""
+    clock = Clock()
+    waiting = queue(clock)
+    waiting.put(make_pod("full"))
+    for _ in range(3000):
+        one = taken(waiting)
+        waiting.refused(one, helped_by=PODS)
+        waiting.tell(PODS)
+        clock.now += 10
+
+    assert one.attempts == 3000
+    waiting.failed(taken(waiting))
+    assert waiting.take() is None
+    clock.now += 10
+    assert names([waiting.take()]) == ["full"]
+
+
+def test_where_nobody_takes_pods_those_that_leave_leave_nothing_behind() -> None:
+    """As in a scheduler that stands by, while another one places all of them."""
+    waiting = queue()
+    stays = make_pod("stays", uid="stays")
+    waiting.put(stays)
+    for number in range(5000):
+        pod = make_pod(f"p{number}", uid=f"p{number}")
+        waiting.put(pod)
+        waiting.drop(pod.uid)
+
+    assert len(waiting._line._ready) <= 1001
+    assert names([waiting.take(), waiting.take()]) == ["stays"]
+
+
 def test_news_that_comes_while_it_is_judged_is_not_lost() -> None:
     clock = Clock()
     waiting = queue(clock)

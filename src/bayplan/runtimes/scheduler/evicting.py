@@ -83,7 +83,7 @@ class Evicting:
             # Their room is the pod's, once they are gone; who else has to go is looked at then.
             self._inbox.nominations.keep(pod, eviction.node, leaving)
         else:
-            self._inbox.nominations.drop(pod.uid)
+            self._inbox.give_back(pod.uid)
         self._inbox.failed(waiting)
 
     async def _leave(self, victim: Pod, pod: Pod) -> bool:

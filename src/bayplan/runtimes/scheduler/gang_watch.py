@@ -136,7 +136,7 @@ class GangWatch:
         self._metrics.gangs.labels("timeout").inc()
         log.info("%s: not placed within %g s", band.title, band.gang.timeout_seconds)
         for one in band.waiting:
-            self._inbox.nominations.drop(one.pod.uid)
+            self._inbox.give_back(one.pod.uid)
 
     def _tell(self, band: Band, standing: _Standing) -> None:
         if band.complete and not band.discord and not standing.told:

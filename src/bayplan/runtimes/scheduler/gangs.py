@@ -103,6 +103,12 @@ class Gangs:
         key = self.roster.gone(uid)
         if key is not None:
             self.watch.changed(key)
+            band = self._muster(key)
+            if band is not None and band.complete:
+                # The one that is gone may be the one that did not fit.
+                for one in band.waiting:
+                    self._inbox.queue.unpark(one)
+                    self._inbox.queue.wake(one.pod.uid)
             self._inbox.wake.set()
 
     async def turn(self, waiting: Waiting) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from bayplan.kube.pod import NO_STATUS, Pod
 from bayplan.runtimes.scheduler.nominations import Nominations
 from bayplan.runtimes.scheduler.queue import News, PodQueue, Waiting
+from bayplan.state import news
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class Inbox:
         for pod in self.queue.pods():
             if pod.scheduler_name not in self.names:
                 self.queue.drop(pod.uid)
-                self.nominations.drop(pod.uid)
+                self.give_back(pod.uid)
                 log.info(
                     "pod %s is not ours any more: there is no scheduler %s in the configuration",
                     pod.key,
@@ -66,7 +67,7 @@ class Inbox:
             return
         if pod.node_name or pod.finished or pod.terminating:
             self.queue.drop(pod.uid)
-            self.nominations.drop(pod.uid)
+            self.give_back(pod.uid, used=pod.node_name)
             return
         if pod.uid not in self.queue or self.stands_by():
             # From before a restart, or by somebody else. What we keep ourselves, we know better.
@@ -78,7 +79,7 @@ class Inbox:
         """A pod is not there any more."""
         # Also where it is not ours any more, since a reload: whoever knew of it must not keep it for ever.
         self.queue.drop(pod.uid)
-        self.nominations.drop(pod.uid)
+        self.give_back(pod.uid)
         self._on_gone(pod.uid)
 
     def failed(self, waiting: Waiting) -> None:
@@ -96,9 +97,9 @@ class Inbox:
         self.wake.set()
         return self.queue.let_in(waiting, ticket, key=key)
 
-    def told(self, news: frozenset[str]) -> None:
+    def told(self, what: frozenset[str]) -> None:
         """Something happened that pods may have waited for."""
-        if self.queue.tell(news):
+        if self.queue.tell(what):
             self.wake.set()
 
     def _kept_for(self, pod: Pod, node: str) -> None:
@@ -106,4 +107,13 @@ class Inbox:
         if node and (known is None or known.node != node):
             self.nominations.keep(pod, node)
         elif not node:
-            self.nominations.drop(pod.uid)
+            self.give_back(pod.uid)
+
+    def give_back(self, uid: str, *, used: str = "") -> None:
+        """The node that is kept for a pod is not, any more: others may have it, unless it is ``used``."""
+        kept = self.nominations.of(uid)
+        if kept is not None:
+            self.nominations.drop(uid)
+            if kept.node != used:
+                # No pod left a node, so nobody else tells.
+                self.told(news.PODS)

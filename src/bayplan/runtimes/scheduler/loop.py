@@ -80,6 +80,9 @@ class Loop:
             if self._may_not():
                 await asyncio.sleep(_STAND_BY_SECONDS)
                 continue
+            if not self._placing.has_room:
+                await self._placing.room()
+                continue
             self._gangs.watch.flush()
             waiting = self._inbox.queue.take()
             if waiting is None:
@@ -168,7 +171,8 @@ class Loop:
         """The pod, and those behind it that can be judged in one go with it."""
         if generation.sources.asked or self._onlookers.closely or not self._simple(first, first):
             return [first]
-        others = self._inbox.queue.ahead(self._at_once - 1)
+        # No more than can be sent at once: what is found must still be true then.
+        others = self._inbox.queue.ahead(min(self._at_once, self._placing.free) - 1)
         return [first, *takewhile(lambda other: self._simple(other, first), others)]
 
     def _simple(self, waiting: Waiting, first: Waiting) -> bool:
@@ -245,7 +249,7 @@ class Loop:
             self._evicting.begin(waiting, found.eviction, helped_by=news, by=by)
         else:
             if not found.waits:
-                self._inbox.nominations.drop(pod.uid)
+                self._inbox.give_back(pod.uid)
             self._inbox.refused(waiting, helped_by=news, by=by)
         log.info("pod %s: %s", pod.key, found.message, extra={"pod": pod.key})
         self._tell(pod, "Unschedulable", found.message, began, result="unschedulable")

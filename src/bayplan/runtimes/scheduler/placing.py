@@ -16,18 +16,22 @@ from typing import Any, TypeVar
 from bayplan.client.bind import BindRefused, BindUnknown
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
+from bayplan.runtimes.scheduler.hands import Hands
 from bayplan.runtimes.scheduler.inbox import Inbox
 from bayplan.runtimes.scheduler.outcome import Outcomes, Placement
-from bayplan.runtimes.scheduler.queue import Waiting
+from bayplan.runtimes.scheduler.queue import News, Waiting
 from bayplan.runtimes.scheduler.report import Reporter
 from bayplan.runtimes.scheduler.volumes import Volumes
-from bayplan.runtimes.scheduler.volumes_kept import Kept, VolumesRefused
+from bayplan.runtimes.scheduler.volumes_kept import CLAIM, VOLUME, Kept, VolumesRefused
 from bayplan.state import news
 from bayplan.state.live import LiveCluster
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_VOLUMES: News = frozenset({VOLUME, CLAIM})
+# While so large a part of the hands is busy, nobody is judged: by the time he is sent, it would not be true.
+_FREE_SHARE = 0.25
 
 
 class Placing:
@@ -56,7 +60,8 @@ class Placing:
         self._outcomes = Outcomes(
             live.view.cache, inbox, reporter, metrics, on_bind=on_bind, on_bound=on_bound
         )
-        self._slots = asyncio.Semaphore(at_once)
+        self._slots = Hands(at_once)
+        self._least = max(1, int(_FREE_SHARE * at_once))
         self._tasks: set[asyncio.Task[Any]] = set()
         # Each of several binds, which are among the tasks as well.
         self._groups: set[asyncio.Task[None]] = set()
@@ -70,6 +75,21 @@ class Placing:
     def waiting_for_volumes(self) -> int:
         """How many pods have a node and are not sent there yet."""
         return self._volumes.wait.count if self._volumes is not None else 0
+
+    @property
+    def free(self) -> int:
+        """How many pods can be sent at once."""
+        return self._slots.free
+
+    @property
+    def has_room(self) -> bool:
+        """Whether enough hands are free: who is judged now is sent at once."""
+        return self._slots.free >= self._least
+
+    async def room(self) -> None:
+        """Wait until there is room."""
+        while not self.has_room:
+            await self._slots.freed()
 
     async def place(
         self, waiting: Waiting, node: str, annotations: Mapping[str, str], *, began: float
@@ -150,12 +170,13 @@ class Placing:
     def _assume(self, one: Placement, annotations: Mapping[str, str]) -> None:
         self._inbox.queue.placed(one.waiting)
         self._inbox.binding.add(one.pod.uid)
-        self._inbox.nominations.drop(one.pod.uid)
+        self._inbox.give_back(one.pod.uid, used=one.node)
         self._live.view.cache.assume(one.pod, one.node, annotations)
 
     def _give_back(self, one: Placement) -> None:
-        if one.kept is not None and self._volumes is not None:
-            self._volumes.release(one.kept)
+        if one.kept is not None and self._volumes is not None and self._volumes.release(one.kept):
+            # The API server knows nothing of it, so nobody else tells.
+            self._inbox.told(_VOLUMES)
 
     async def _bind_together(self, together: list[Placement], title: str, *, timeout_seconds: float) -> None:
         unsent = list(together)

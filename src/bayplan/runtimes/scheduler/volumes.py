@@ -73,11 +73,13 @@ class Volumes:
                 self._assume(kept, CLAIM, _made_on(claim, node))
         return kept
 
-    def release(self, kept: Kept) -> None:
-        """The pod does not go there: others may have what was kept for it and is not written."""
+    def release(self, kept: Kept) -> bool:
+        """The pod does not go there: others may have what was kept for it and is not written, if anything."""
+        freed = bool(kept.assumed)
         for (kind, _), one in kept.assumed.items():
             self._cache.objects.forget(kind, one)
         kept.assumed.clear()
+        return freed
 
     async def write(self, kept: Kept) -> None:
         """Tell the API server; `VolumesRefused` where it would not have it."""
