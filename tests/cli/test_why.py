@@ -334,3 +334,12 @@ def test_kubectl_finds_it_and_its_help_says_so() -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert said.startswith("Usage: kubectl bayplan why [OPTIONS]")
+
+
+def test_scores_that_failed_keep_nobody_waiting() -> None:
+    """kube-scheduler had its answer: every node that passed, with the score 0."""
+    failed = changed(PASSED, chosen="", ranking=[], error="policy cost failed: exception")
+
+    assert "There was no answer" not in outcome(failed)
+    assert outcome(failed).startswith("2 nodes passed here")
+    assert "There was no answer" in outcome(changed(failed, passed=0))

@@ -9,8 +9,9 @@ import pytest
 
 from bayplan.client.channel import Channel
 from bayplan.client.connect import Connection
-from bayplan.client.errors import NotSent
+from bayplan.client.errors import NotSent, Unreachable
 from bayplan.client.lines import Lines
+from tests.controlplane.ports import free_port
 
 
 class Asked:
@@ -47,3 +48,17 @@ async def test_a_connection_that_is_there_when_the_time_is_over_is_not_written_t
         await channel.close()
 
     assert not line.used
+
+
+async def test_a_connection_that_fails_is_told_without_objects_of_a_library() -> None:
+    port = free_port()
+    channel = Channel(Connection(f"http://127.0.0.1:{port}", None))
+    try:
+        with pytest.raises(Unreachable) as found:
+            await channel.send(
+                "GET", "/x", doing="looking", data=None, content_type="", params=None, timeout_seconds=5
+            )
+    finally:
+        await channel.close()
+
+    assert str(found.value) == f"looking: cannot connect to 127.0.0.1:{port}: Connection refused"

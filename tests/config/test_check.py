@@ -92,7 +92,36 @@ def test_check_says_that_a_snapshot_without_pods_is_half_a_snapshot(tmp_path: Pa
 
     report = check([str(tmp_path / "policy.py")], Flags(snapshot=snapshot))
 
-    assert report.problems == ["the snapshot has no pods: every node looks empty; get nodes,pods -A has both"]
+    (problem,) = report.problems
+    assert problem.startswith("the snapshot has no pods, so every node looks empty")
+    assert "kubectl get nodes,pods -A -o json" in problem
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_what_is_wrong_whatever_nodes_there_are_is_said_with_a_cluster_too(
+    snapshot: bool, tmp_path: Path
+) -> None:
+    use = policy(tmp_path, "@bayplan.score\ndef s(pod, node):\n    len(node.name)\n")
+    cluster = tmp_path / "cluster.json"
+    pod = '{"kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":"n"}}'
+    cluster.write_text(f'{{"kind":"List","items":[{{"kind":"Node","metadata":{{"name":"n"}}}},{pod}]}}')
+
+    report = check([use], Flags(snapshot=cluster) if snapshot else Flags())
+
+    assert report.problems == ["policy.py:3 s: never returns a number; put `return` before what it works out"]
+
+
+def test_a_filter_that_never_refuses_is_a_hint_and_not_to_promise_anything(tmp_path: Path) -> None:
+    use = policy(tmp_path, "@bayplan.filter\ndef f(pod, node):\n    'no' if node.labels else None\n")
+
+    assert check([use], Flags()).hints == ["policy.py:3 f: never refuses a node; is a `return` missing?"]
+
+
+def test_a_policy_is_no_configuration(tmp_path: Path) -> None:
+    use = policy(tmp_path, "@bayplan.filter\ndef f(pod, node): ...\n")
+
+    with pytest.raises(ConfigError, match=r"policy.py is a policy, not a configuration: give it without"):
+        check([], Flags(config=Path(use)))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 
 from bayplan.engine.entry import PodRef
 from bayplan.engine.journal import Journal
-from bayplan.testing import make_pod
+from bayplan.engine.ranking import ToWire
+from bayplan.testing import make_cluster, make_pod
 from bayplan.wire.scale import to_wire
 from tests.web.decided import cluster_of, filtered, scored, written
 from tests.web.looking import looking
@@ -222,3 +223,21 @@ async def test_five_thousand_nodes_in_full_take_well_under_a_tenth_of_a_second()
                 assert status == 200
             assert min(took) < 0.1, f"{path} took {took}"
             print(f"{path}: {min(took) * 1000:.0f} ms, {len(text) / 1000:.0f} kB")
+
+
+@pytest.mark.parametrize(
+    ("told", "key", "said"),
+    [
+        (to_wire, "shop/other", ": nobody asked, or it was long ago"),
+        (None, "shop/other", ": there is no such pod"),
+        (None, "shop/theirs", ": the pod is there, and its schedulerName is default-scheduler; or it was"),
+    ],
+)
+async def test_why_nothing_is_known_about_a_pod(told: ToWire | None, key: str, said: str) -> None:
+    cluster = make_cluster(["a"], [make_pod("theirs", namespace="shop")])
+
+    async with looking(Journal(), cluster, to_wire=told) as page:
+        status, text, _ = await page.get(f"/api/why/{key}")
+
+    assert status == 404
+    assert f"no decision about pod {key} in the journal{said}" in text

@@ -34,7 +34,7 @@ def show_demo(
     ops = address(ops_listen, key="--ops-listen") if ops_listen else _free_or_any(8889)
     page = address(page_listen, key="--page-listen") if page_listen else _free_or_any(8890)
     demo = Demo(pods, verbs, ops, page, once)
-    run_demo(demo, _Stage(console(), pods))
+    run_demo(demo, _Stage(console(), pods, once=once))
 
 
 def _free_or_any(port: int) -> tuple[str, int]:
@@ -56,8 +56,9 @@ def _command() -> str:
 class _Stage:
     """Draws what happens, then sums it up."""
 
-    def __init__(self, out: Console, pods: int) -> None:
+    def __init__(self, out: Console, pods: int, *, once: bool = False) -> None:
         self._out = out
+        self._once = once
         self._placements: list[Placement] = []
         self._url = self._page_url = ""
         self._bar = Progress(
@@ -82,7 +83,9 @@ class _Stage:
         out.print(
             f"A caller asks {url}/filter, /prioritize and /bind, as kube-scheduler does.", highlight=False
         )
-        out.print(f"Every decision, and why: [bold]{page_url}[/bold]\n", highlight=False, soft_wrap=True)
+        # Nobody would be in time to look at a page that goes with the last pod.
+        page = "" if self._once else f"Every decision, and why: [bold]{page_url}[/bold]\n"
+        out.print(page, highlight=False, soft_wrap=True)
         self._bar.start()
 
     def placed(self, placement: "Placement") -> None:

@@ -47,7 +47,7 @@ def _observed(why: "Why") -> str:
 
 
 def _nowhere(why: "Why") -> str:
-    if why.error:
+    if why.error and not why.passed:
         return "There was no answer: kube-scheduler tries the pod again."
     if not why.passed:
         return "No node passed: the pod waits until something changes."
@@ -74,7 +74,7 @@ def _unseen(why: "Why") -> str:
 
 
 def _would_be(why: "Why") -> str:
-    if why.error:
+    if why.error and not why.passed:
         return "There is no answer: kube-scheduler would try the pod again and again."
     if not why.hooks:
         return "No policy is for this pod: every node passes untouched."

@@ -11,7 +11,15 @@ from urllib.parse import urlencode
 import aiohttp
 
 from bayplan.client.connect import Connection
-from bayplan.client.errors import ApiError, ConnectError, NotSent, Silent, Unreachable, message_of
+from bayplan.client.errors import (
+    ApiError,
+    ConnectError,
+    NotSent,
+    Silent,
+    Unreachable,
+    in_words,
+    message_of,
+)
 from bayplan.client.lines import Lines
 from bayplan.client.login import Access
 from bayplan.client.sockets import open_socket
@@ -246,7 +254,7 @@ async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerTy
 def _network_error(error: Exception, *, doing: str) -> ConnectError:
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return Unreachable(f"{doing}: the proxy said {error.status}: {error.message}")
-    text = f"{doing}: {str(error) or type(error).__name__}"
+    text = f"{doing}: {in_words(error)}"
     if isinstance(error, _NoLine):
         return NotSent(text)
     # A certificate that is wrong now is wrong a second later.

@@ -1,5 +1,8 @@
 """What can go wrong between us and the API server, in words that say what to do."""
 
+import os
+
+import aiohttp
 import msgspec
 
 
@@ -53,3 +56,17 @@ def message_of(content: bytes) -> str:
     except msgspec.MsgspecError:
         status = _Status()
     return status.message or status.reason or content[:200].decode(errors="replace")
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong on the way, without the library's own objects in it."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"cannot connect to {error.host}:{error.port}: {error.certificate_error}"
+    if not isinstance(error, aiohttp.ClientConnectorError):
+        return str(error) or type(error).__name__
+    cause = error.os_error
+    text = cause.strerror or str(cause)
+    if cause.errno and text.startswith("Connect call failed"):
+        # So says asyncio of each address; the number says why.
+        text = os.strerror(cause.errno)
+    return f"cannot connect to {error.host}:{error.port}: {text}"

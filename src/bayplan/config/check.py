@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bayplan.authoring.hooks import PolicyError
+from bayplan.authoring.hooks import Kind, PolicyError
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.returns import returns_something
 from bayplan.config.flags import Flags, Loaded, load_all
@@ -27,6 +27,7 @@ class Report:
     """What is right, and could be better."""
 
 
+_REFUSING: tuple[Kind, ...] = ("filter", "prefer")
 _NAME_SOME = "name a file, such as policy.py, or `policies:` in a --config file"
 
 
@@ -52,13 +53,21 @@ def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
         hopeless = set(problems) - set(rehearse(loaded.policies, pods_known=True))
         if hopeless:
             raise ConfigError("\n".join(sorted(hopeless)))
-    return problems + _orders(loaded.policies) + _mute(loaded.policies)
+    return problems + faults(loaded.policies)
 
 
 def hints(policies: Sequence[Policy], *, cluster: Snapshot | None = None) -> list[str]:
     """What could be better about policies that are right as they are."""
-    titles = ", ".join(hook.title for hook in promises_unmade(policies, cluster=cluster))
-    return [_UNMADE.format(hooks=titles)] if titles else []
+    silent = [hook for policy in policies for kind in _REFUSING for hook in policy.of_kind(kind)]
+    silent = [hook for hook in silent if not returns_something(hook.function)]
+    found = [f"{hook.title}: never refuses a node; is a `return` missing?" for hook in silent]
+    unmade = [hook.title for hook in promises_unmade(policies, cluster=cluster) if hook not in silent]
+    return [*found, _UNMADE.format(hooks=", ".join(unmade))] if unmade else found
+
+
+def faults(policies: Sequence[Policy]) -> list[str]:
+    """What is wrong with policies whatever nodes there are."""
+    return _orders(policies) + _mute(policies)
 
 
 _UNMADE = (

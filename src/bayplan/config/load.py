@@ -46,6 +46,11 @@ class ConfigError(Exception):
 
 def load_config(path: Path) -> tuple[BayplanConfiguration, Document]:
     """The configuration in a file, and the document that knows its lines."""
+    if path.suffix == ".py":
+        raise ConfigError(
+            f"{path} is a policy, not a configuration: give it without --config, or name it in one,"
+            f" under `policies:`, as `- use: {path.name}`"
+        )
     try:
         content = path.read_bytes()
     except OSError as error:

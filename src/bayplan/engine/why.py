@@ -297,8 +297,8 @@ def _told(entry: Entry) -> Told:
         text = f"{len(entry.dropped)} candidates left out"
     elif entry.kept is not None:
         text = f"{len(entry.kept)} of {entry.offered} nodes kept"
-    elif entry.total is not None:
-        text = f"{entry.offered} nodes scored"
+    elif entry.verb == "prioritize":
+        text = "nobody scored the nodes" if entry.total is None else f"{entry.offered} nodes scored"
     else:
         text = f"{entry.passed} of {entry.offered} nodes passed"
     return Told(entry.number, stamp(entry.at), entry.verb, text)

@@ -16,6 +16,7 @@ from tests.controlplane.ports import free_port
 
 OLD, NEW = "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z"
 NAMESAKE = b'{"Error":"no decision about pod shop/p in the journal, and about demo/p there is"}'
+NOT_OURS = b'{"Error":"no decision about pod shop/p in the journal: the pod is there, and its schedulerName is other"}'
 NO_DECISION = b'{"Error":"no decision about pod shop/p in the journal: nobody asked, or it was long ago"}'
 
 
@@ -156,6 +157,7 @@ def test_a_proxy_of_the_environment_is_not_asked(page: Serve, monkeypatch: pytes
     ("status", "body", "said"),
     [
         pytest.param(404, NO_DECISION, "is the namespace right", id="no server has heard of the pod"),
+        pytest.param(404, NOT_OURS, "its schedulerName is other", id="it places pods of others"),
         pytest.param(401, b"{}", "give --token-file", id="the page wants a token"),
         pytest.param(500, b"broken", "status 500: broken", id="it is broken"),
         pytest.param(200, b"<html>", "not what `bayplan serve` answers", id="it is something else"),

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from bayplan.cli import showroom
 from bayplan.cli.main import commands
 from bayplan.config.flags import Flags, load_all
 from bayplan.config.load import ConfigError
 from bayplan.runtimes.extender.options import options_from
+from bayplan.testing import make_cluster
 from tests.controlplane.ports import free_port
 from tests.runtimes.extender.caller import make_node, nodes_request
 from tests.runtimes.extender.obedient import write_config
@@ -92,8 +95,12 @@ def test_a_page_for_other_machines_needs_a_token(tmp_path: Path) -> None:
         options_from(load_all([], Flags(config=config, page_listen="0.0.0.0:8890")), version="0")
 
 
-def test_the_demo_says_where_its_page_is() -> None:
+def test_the_demo_says_where_its_page_is_where_that_stays(capsys: pytest.CaptureFixture[str]) -> None:
     shown = CliRunner().invoke(commands, ["demo", "--once", "--pods", "3"])
 
     assert shown.exit_code == 0
-    assert "Every decision, and why: http://127.0.0.1:" in shown.output
+    assert "Every decision" not in shown.output
+    stage = showroom._Stage(Console(width=200), 1)
+    stage.started("http://127.0.0.1:1", make_cluster(["a"]), page_url="http://127.0.0.1:2/")
+    stage._bar.stop()
+    assert "Every decision, and why: http://127.0.0.1:2/" in capsys.readouterr().out

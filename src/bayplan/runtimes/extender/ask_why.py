@@ -103,9 +103,13 @@ def understood(body: bytes) -> Said:
 def refused(status: int, text: str) -> str:
     """What it means that a page said no."""
     if status == 404 and "no decision" in text:
+        said = _error(text)
         # Pods of that name that it knows in other namespaces.
-        _, known, others = _error(text).partition(", and about ")
-        return f"{NOTHING}{known}{others}" if known else NOTHING
+        _, known, others = said.partition(", and about ")
+        if known:
+            return f"{NOTHING}{known}{others}"
+        _, known, reason = said.partition(" in the journal: ")
+        return NOTHING if not known or reason.startswith("nobody asked") else f"{NOTHING}: {reason}"
     if status == 401:
         return "it wants a token: give --token-file, the file that its page.tokenFile names"
     return f"status {status}: {text[:200]}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bayplan import __version__
 from bayplan.config.candidate import candidate_path, load_candidate
-from bayplan.config.check import Report, hints, load_checked
+from bayplan.config.check import Report, faults, hints, load_checked
 from bayplan.config.cluster import take_snapshot
 from bayplan.config.flags import Flags
 from bayplan.config.rehearse import rehearse
@@ -24,9 +24,14 @@ def check(files: Sequence[str], flags: Flags) -> Report:
     if cluster is None:
         problems += of_candidate
         return Report(loaded.policies, problems, hints=[] if problems else hints(loaded.policies))
-    problems = rehearse(loaded.policies, pods_known=cluster.pods_known, cluster=cluster) + of_candidate
-    if cluster.pods_known and not cluster.pods:
-        problems.append("the snapshot has no pods: every node looks empty; get nodes,pods -A has both")
+    # On its nodes, instead of made-up ones alone: what is wrong with both would be said twice.
+    problems = rehearse(loaded.policies, pods_known=cluster.pods_known, cluster=cluster)
+    problems += faults(loaded.policies) + of_candidate
+    if options.snapshot is not None and cluster.pods_known and not cluster.pods:
+        problems.append(
+            "the snapshot has no pods, so every node looks empty; make it anew:"
+            " kubectl get nodes,pods -A -o json > FILE"
+        )
     tried_on = f"0, 1 and 3 nodes, and on the cluster's {len(cluster.nodes)}"
     better = [] if problems else hints(loaded.policies, cluster=cluster)
     return Report(loaded.policies, problems, tried_on, better)

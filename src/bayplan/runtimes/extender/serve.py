@@ -301,9 +301,18 @@ class Server:
         following = asyncio.create_task(live.run())
         following.add_done_callback(self._stopped_following)
         tasks = [following, asyncio.create_task(self.verifying.now_and_then())]
+        tasks.append(asyncio.create_task(self._say_when_listed(live)))
         if self.journal_file is not None and not options.nodes_only:
             tasks.append(asyncio.create_task(self._look_where_pods_went(self.journal_file)))
         stack.push_async_callback(_cancel, tasks)
+
+    async def _say_when_listed(self, live: LiveCluster) -> None:
+        """Whoever looks at the log waits for this."""
+        await live.view.listed()
+        seen = live.view.current
+        if seen is not None:
+            pods = f" and {len(seen.pods):,} pods" if seen.pods_known else ""
+            log.info("cluster: %s nodes%s listed", f"{len(seen.nodes):,}", pods)
 
     def _bind_in(self, live: LiveCluster, stack: contextlib.AsyncExitStack) -> None:
         """Bind pods, and tell policies of it, while the stack lasts."""

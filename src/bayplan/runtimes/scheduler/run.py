@@ -11,6 +11,7 @@ import msgspec
 
 from bayplan import __version__
 from bayplan.config.candidate import candidate_path
+from bayplan.config.check import faults
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.rehearse import rehearse
 from bayplan.config.unchangeable import scheduler_needs_restart
@@ -36,7 +37,7 @@ def schedule_forever(files: Sequence[str], flags: Flags) -> None:
     options = _told(options_from(loaded, version=__version__), files, flags, loaded)
     path = candidate_path(loaded)
     candidate = load_scheduler_candidate(path, loaded) if path is not None else None
-    for problem in rehearse(loaded.policies, pods_known=True):
+    for problem in rehearse(loaded.policies, pods_known=True) + faults(loaded.policies):
         log.warning("dry run: %s; scheduling all the same, its failurePolicy will answer", problem)
     if candidate is not None:
         options = replace(options, shadow=candidate_options(loaded, candidate))

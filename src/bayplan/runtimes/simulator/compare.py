@@ -13,7 +13,7 @@ from typing import Literal
 
 from bayplan.engine.differ import turn
 from bayplan.recording.attempts import VERB as SCHEDULE
-from bayplan.recording.lines import Asked
+from bayplan.recording.lines import Asked, RecordingError
 from bayplan.runtimes.simulator.cases import Recording
 from bayplan.runtimes.simulator.judge import Judgement, Side, judge_with
 from bayplan.snapshot.columns import parse_number
@@ -114,6 +114,9 @@ def compare(
         key = judged[0].pod.uid or case.pod
         pods.pop(key, None)
         pods[key] = PodComparison(case.pod, case.said.at, one, other)
+    if not pods:
+        said = "".join(f"\n{warning}" for warning in recording.warnings)
+        raise RecordingError(f"{path}: no decision was recorded, so there is nothing to compare{said}")
     return Comparison(names, list(pods.values()), recording.warnings)
 
 

@@ -19,6 +19,7 @@ from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from bayplan.client.errors import in_words
 from bayplan.client.tls import FileContext
 from bayplan.state.sources.addresses import forbidden
 
@@ -77,7 +78,7 @@ class SourceHttp:
         except TimeoutError as error:
             raise SourceError(f"{_shown(url)}: no answer in {access.timeout_seconds:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise SourceError(f"{_shown(url)}: {error or type(error).__name__}") from error
+            raise SourceError(f"{_shown(url)}: {in_words(error)}") from error
 
     async def _read(self, url: str, params: dict[str, str] | None, body: Any) -> bytes:
         access = self._access
