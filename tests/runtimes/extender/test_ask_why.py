@@ -16,7 +16,7 @@ from tests.controlplane.ports import free_port
 
 OLD, NEW = "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z"
 NAMESAKE = b'{"Error":"no decision about pod shop/p in the journal, and about demo/p there is"}'
-NOT_OURS = b'{"Error":"no decision about pod shop/p in the journal: the pod is there, and its schedulerName is other"}'
+NOT_OURS = b'{"Error":"no decision about pod shop/p in the journal: its schedulerName is other"}'
 NO_DECISION = b'{"Error":"no decision about pod shop/p in the journal: nobody asked, or it was long ago"}'
 
 
@@ -109,8 +109,8 @@ def test_pods_of_that_name_in_other_namespaces_are_told(page: Serve) -> None:
         ask_why([page(NAMESAKE, 404).url], "shop/p", weight=1)
 
     text = str(caught.value)
-    assert "knows nothing about the pod, and about demo/p there is" in text
-    assert text.endswith("The namespace is said with -n.")
+    assert "knows nothing about the pod, but it knows demo/p" in text
+    assert text.endswith("Say the namespace with -n.")
 
 
 def test_an_address_without_http_is_told_so() -> None:

@@ -24,6 +24,7 @@ _TIMEOUT_SECONDS = 10.0
 _AT_ONCE = 16
 _WHY = msgspec.json.Decoder(Why)
 NOTHING = "knows nothing about the pod"
+_BUT = ", but it knows "
 """What is said by those who were asked, and never asked about the pod."""
 _HINT = (
     "\nIs `bayplan serve` running there, and its page on? --server is the page's address"
@@ -78,8 +79,8 @@ def newest(key: str, said: dict[str, Said], *, hint: str, who: str = "server") -
     found = {server: why for server, why in said.items() if isinstance(why, Why)}
     problems = [Other(server, text) for server, text in said.items() if isinstance(text, str)]
     if not found:
-        if any(each.problem.startswith(f"{NOTHING}, and") for each in problems):
-            hint = "\nThe namespace is said with -n."
+        if any(each.problem.startswith(f"{NOTHING}{_BUT}") for each in problems):
+            hint = "\nSay the namespace with -n."
         elif any(each.problem == NOTHING for each in problems):
             hint = (
                 "\nThere may be no policy for it, kube-scheduler may not have asked yet, or it was long ago;"
@@ -107,7 +108,7 @@ def refused(status: int, text: str) -> str:
         # Pods of that name that it knows in other namespaces.
         _, known, others = said.partition(", and about ")
         if known:
-            return f"{NOTHING}{known}{others}"
+            return f"{NOTHING}{_BUT}{others.removesuffix(' there is')}"
         _, known, reason = said.partition(" in the journal: ")
         return NOTHING if not known or reason.startswith("nobody asked") else f"{NOTHING}: {reason}"
     if status == 401:
