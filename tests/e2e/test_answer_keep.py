@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.waiting import wait_until
 from tests.e2e.asking import why
 from tests.e2e.extender import Extender
 
@@ -140,6 +142,16 @@ def test_a_pod_that_evicts_another_gets_the_node_that_it_was_promised(
         assert gone == {f"low-{node}"}, "one pod was evicted, and for the node that was used"
 
 
+_PROBES = itertools.count()
+
+
+def refusal(cluster: ControlPlane) -> str:
+    """What kube-scheduler says of another pod that has nowhere to go."""
+    name = f"probe-{next(_PROBES)}"
+    cluster.api.create_pod(name, cpu="100m")
+    return cluster.api.wait_event(name, "FailedScheduling")
+
+
 @BOTH_MODES
 def test_reasons_that_are_left_out_while_a_node_passes_are_in_the_event_when_none_does(
     cluster: ControlPlane, tmp_path: Path, *, names_only: bool
@@ -159,6 +171,8 @@ def test_reasons_that_are_left_out_while_a_node_passes_are_in_the_event_when_non
         ]
 
         cluster.api.delete("nodes", "right")
+        # kube-scheduler may hear of a pod before it hears of the node: ask until it knows of three.
+        wait_until(lambda: refusal(cluster).startswith("0/3 "), 30, what="kube-scheduler knows of 3 nodes")
         cluster.api.create_pod("waits", cpu="100m")
         message = cluster.api.wait_event("waits", "FailedScheduling")
         assert message.startswith("0/3 nodes are available: 3 not to be used.")
