@@ -230,7 +230,11 @@ async def test_five_thousand_nodes_in_full_take_well_under_a_tenth_of_a_second()
     [
         (to_wire, "shop/other", ": nobody asked, or it was long ago"),
         (None, "shop/other", ": there is no such pod"),
-        (None, "shop/theirs", ": the pod is there, and its schedulerName is default-scheduler; or it was"),
+        (
+            None,
+            "shop/theirs",
+            ": the pod has schedulerName default-scheduler; if that is ours, it was long ago",
+        ),
     ],
 )
 async def test_why_nothing_is_known_about_a_pod(told: ToWire | None, key: str, said: str) -> None:

@@ -212,7 +212,7 @@ class PageApp:
         pod = next((pod for pod in cluster.pods if pod.key == key), None)
         if pod is None:
             return ": there is no such pod"
-        return f": the pod is there, and its schedulerName is {pod.scheduler_name}; or it was long ago"
+        return f": the pod has schedulerName {pod.scheduler_name}; if that is ours, it was long ago"
 
     def _nothing(self, text: str) -> web.Response:
         page = frame("Not found", heading("Not found"), notice(text), here="", version=self._sight.version)
