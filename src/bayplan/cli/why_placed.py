@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from bayplan.engine.why import Why
 
 POINTS = "total is 0 to 100: the scores of the policies, by their weights. The highest is taken."
+NOT_SCORED = (
+    ", which was not among the nodes that were scored: it was chosen at another attempt, or by somebody else."
+)
 NOT_LOOKED_AT = "not looked at: room was made for the pod on the other"
 
 
@@ -46,10 +49,7 @@ def _on_a_node(why: "Why") -> str:
     best = why.ranking[0]
     mine = next((node for node in why.ranking if node.node == why.chosen), None)
     if mine is None:
-        return (
-            f"{said}, which was not among the nodes that were scored: it was chosen at another attempt,"
-            " or by somebody else."
-        )
+        return said + NOT_SCORED
     if mine.total == best.total:
         return f"{said}: {'the best' if mine.place == 1 else f'as good as {best.node}'}."
     return (

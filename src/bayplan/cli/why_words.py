@@ -107,10 +107,7 @@ def _chosen(why: "Why") -> str:
     best = why.ranking[0]
     mine = next((node for node in why.ranking if node.node == why.chosen), None)
     if mine is None:
-        return (
-            f"{said}, which was not among the nodes that were scored: it was chosen at another attempt,"
-            " or by somebody else."
-        )
+        return said + why_placed.NOT_SCORED
     if mine.wire == best.wire:
         return f"{said}: {'our best' if mine.place == 1 else f'told to be as good as our best, {best.node}'}."
     return f"{said}, our number {mine.place}. {_outweighed(mine, best, why.weight)}"
