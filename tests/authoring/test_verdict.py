@@ -95,7 +95,7 @@ def test_a_reason_needs_a_text(text: str) -> None:
 
 
 def test_what_helps_may_be_given_as_any_set() -> None:
-    assert Reason("x", helped_by={"pods"}).helped_by == frozenset({"pods"})  # type: ignore[arg-type]
+    assert Reason("x", helped_by={"pods"}).helped_by == frozenset({"pods"})
 
 
 @pytest.mark.parametrize(

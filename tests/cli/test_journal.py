@@ -66,6 +66,7 @@ def test_a_server_that_is_gone_still_says_why(tmp_path: Path, how: signal.Signal
     assert goes["server"] == str(file)
     assert goes["warnings"] == []
     assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads(why("default/goes", "--journal", file, "-o", "json").stdout) == goes
     table = why("pod/waits", "--journal", file)
     # A long name goes over several lines.
     assert f"toldby{file}" in "".join(table.output.split())

@@ -235,7 +235,8 @@ def test_sources_that_do_not_answer_are_told(capfdbinary: Any) -> None:
         pytest.param([], "name one pod", id="no pod"),
         pytest.param(["a", "b"], "name one pod", id="two pods"),
         pytest.param(["deploy/a"], "'deploy/a': want pod/NAME", id="another kind"),
-        pytest.param(["shop/a"], "the namespace goes with -n", id="a namespace before the name"),
+        pytest.param(["shop/a", "-n", "web"], "in namespace shop, and -n says web", id="two namespaces"),
+        pytest.param(["pod/shop/a"], "want pod/NAME or NAMESPACE/NAME", id="three parts"),
         pytest.param(["a", "--snapshot", "x"], "--snapshot goes with -f", id="a snapshot without -f"),
         pytest.param(
             ["a", "--kubeconfig", "x"], "--kubeconfig goes with -f or", id="no use for a kubeconfig"

@@ -1,5 +1,7 @@
 """Loading and rehearsing together: what can never work is an error, the rest is a problem."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -237,3 +239,55 @@ def test_two_policies_that_say_who_is_next_are_a_problem_with_the_places_of_both
 
     (problem,) = problems
     assert "mine.py:3 mine (policy 'mine') and yours.py:3 yours (policy 'yours')" in problem
+
+
+def _cluster(folder: Path, *nodes: dict[str, str]) -> Flags:
+    """Nodes with these labels, and a pod on the first of them."""
+    items: list[dict[str, object]] = [
+        {"kind": "Node", "metadata": {"name": f"node-{number}", "labels": labels}}
+        for number, labels in enumerate(nodes)
+    ]
+    items.append({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "node-0"}})
+    (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    return Flags(snapshot=folder / "cluster.json")
+
+
+def test_a_label_that_no_node_has_is_a_hint_wherever_the_policy_names_it(tmp_path: Path) -> None:
+    flags = _cluster(tmp_path, {"rack": "a", "disk": "ssd"}, {"rack": "b"})
+    code = (
+        "DISK = bayplan.Label('dsik')\n\n"
+        "@bayplan.filter\ndef f(pod, nodes):\n"
+        "    return (nodes[bayplan.Label('rakc')] != 'a') & (nodes[DISK] != 'hdd') & (nodes['zone'] != 'z')\n"
+    )
+
+    hints = check([policy(tmp_path, code)], flags).hints
+
+    assert hints[:2] == [
+        "policy 'policy' reads label 'dsik': no node of 2 has it; did you mean 'disk'?",
+        "a policy reads label 'rakc': no node of 2 has it; did you mean 'rack'?",
+    ]
+    assert not [hint for hint in hints[2:] if "no node" in hint]
+
+
+def test_the_labels_of_a_built_in_policy_are_looked_for_too(tmp_path: Path) -> None:
+    flags = _cluster(tmp_path, {"rack": "a"}, {"rack": "b"})
+    (tmp_path / "config.yaml").write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies:\n"
+        "  - use: Spread\n    args: {pods: {}, by: [rack, zone], maxPerDomain: 1}\n"
+    )
+
+    hints = check([], replace(flags, config=tmp_path / "config.yaml")).hints
+
+    assert hints == ["policy 'Spread' reads label 'topology.kubernetes.io/zone': no node of 2 has it"]
+
+
+def test_a_label_that_is_no_number_is_a_hint(tmp_path: Path) -> None:
+    flags = _cluster(tmp_path, {"price": "cheap"}, {"price": "2"}, {})
+    code = "PRICE = bayplan.Label('price', float)\n\n@bayplan.score\ndef s(nodes):\n    return nodes[PRICE]\n"
+
+    hints = check([policy(tmp_path, code)], flags).hints
+
+    assert hints[0] == (
+        "policy 'policy' reads label 'price' as float: 1 of 3 nodes have something else there,"
+        " such as 'cheap' on node-0; they count as without it"
+    )

@@ -346,6 +346,11 @@ def test_without_a_filter_there_is_nothing_to_tell() -> None:
             id="pods or a source",
         ),
         pytest.param(Reason("x", preemptible=True), "pods on the node would have to go", id="preemptible"),
+        pytest.param(
+            Reason("x", preemptible=True, helped_by={"pods"}, advice="ask for a quota"),
+            "ask for a quota",
+            id="in its own words",
+        ),
     ],
 )
 def test_what_would_help_is_what_the_reason_says(reason: Reason, said: str) -> None:

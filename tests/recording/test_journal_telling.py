@@ -104,7 +104,13 @@ def plain(each: Any) -> dict[str, Any]:
 
 def test_a_reason_comes_back_with_all_it_says() -> None:
     reason = Reason(
-        "no", detail="why", preemptible=True, helped_by=frozenset({"pods"}), also=("nor",), of_pod=True
+        "no",
+        detail="why",
+        preemptible=True,
+        helped_by=frozenset({"pods"}),
+        advice="ask",
+        also=("nor",),
+        of_pod=True,
     )
     default = Reason("no")
     assert all(getattr(reason, f.name) != getattr(default, f.name) for f in dataclasses.fields(Reason)[1:])

@@ -22,6 +22,7 @@ from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.authoring.source import SOURCE, SourceHook, SourceSpec
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.columns import Label, NodeAnnotation
+from bayplan.snapshot.domains import Together
 from bayplan.snapshot.sources import Latch, Source
 from bayplan.snapshot.units import Units
 
@@ -230,7 +231,8 @@ def _args_schema(function: Callable[..., Any]) -> type[Args] | None:
 def _columns_in(names: Mapping[str, Any]) -> tuple[Any, ...]:
     """The typed columns that a module, a class or an object has names for."""
     kinds = Label | NodeAnnotation | Units | Source | Latch
-    found = (value if isinstance(value, tuple | list) else (value,) for value in names.values())
+    values = (value.columns if isinstance(value, Together) else value for value in names.values())
+    found = (value if isinstance(value, tuple | list) else (value,) for value in values)
     return tuple(value for several in found for value in several if isinstance(value, kinds))
 
 

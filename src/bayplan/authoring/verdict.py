@@ -1,7 +1,7 @@
 """What a policy says: a reason for each node it refuses, a number for each node it likes."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Formatter
@@ -33,12 +33,14 @@ class Reason:
     detail: str = field(default="", kw_only=True)
     preemptible: bool = field(default=False, kw_only=True)
     """Whether removing pods from the node could help."""
-    helped_by: frozenset[str] = field(default=frozenset(), kw_only=True)
+    helped_by: Set[str] = field(default=frozenset(), kw_only=True)
     """What could change the verdict: ``pods``, ``nodes``, ``time``, ``source:NAME``, or a kind of object."""
     also: tuple[str, ...] = field(default=(), kw_only=True)
     """Further texts that are counted for the same node: too little CPU, and too little memory."""
     of_pod: bool = field(default=False, kw_only=True)
     """It is about the pod, whatever the node: it is told once, and not counted."""
+    advice: str = field(default="", kw_only=True)
+    """What to do about it, for ``bayplan why`` and the page; without it, words that ``helped_by`` gives."""
 
     def __post_init__(self) -> None:
         # Half a surrogate pair is text to Python and none to JSON.

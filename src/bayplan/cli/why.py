@@ -15,9 +15,15 @@ _SELECTOR = "app.kubernetes.io/name=bayplan"
 _PORT = 8890
 _ASKING = ("server", "from_cluster", "selector", "port", "token_file", "journal")
 _EVALUATING = ("config", "snapshot")
+# As kubectl calls them: whoever writes one of these does not mean a namespace.
+_OTHER_KINDS = (
+    *("deploy", "deployment", "deployments", "sts", "statefulset", "statefulsets", "rs", "replicaset"),
+    *("replicasets", "ds", "daemonset", "daemonsets", "job", "jobs", "cj", "cronjob", "cronjobs", "node"),
+)
 _EPILOG = """\b
 Examples:
   bayplan why pod/web-1                    ask the server on this machine
+  bayplan why shop/web-1                   the same in namespace shop; or -n shop
   bayplan why web-1 -n shop --server http://10.0.0.1:8890 \\
                             --server http://10.0.0.2:8890
   bayplan why web-1 --from-cluster         ask all Bayplan pods of the cluster
@@ -31,7 +37,7 @@ listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
 
 
 @click.command(epilog=_EPILOG, short_help="Say why a pod is where it is, or is nowhere.")
-@click.argument("words", metavar="[pod/NAME | POLICY.py...]", nargs=-1)
+@click.argument("words", metavar="[pod/NAME | NAMESPACE/NAME | POLICY.py...]", nargs=-1)
 @click.option("--namespace", "-n", metavar="NAME", help="Namespace of the pod.  [default]")
 @click.option(
     "--server", multiple=True, metavar="URL", help=f"Page of a server; may be given often.  [{_SERVER}]"
@@ -94,7 +100,7 @@ def _ask(words: tuple[str, ...], *, weight: int, token_file: Path | None, **opti
     from bayplan.runtimes.extender.ask_files import ask_files
     from bayplan.runtimes.extender.ask_why import ask_why, read_token
 
-    key = f"{options['namespace'] or 'default'}/{_pod_name(words)}"
+    key = _pod_key(words, options["namespace"])
     if options["journal"]:
         return ask_files(options["journal"], key, weight=weight)
     token = read_token(token_file)
@@ -115,13 +121,18 @@ def _evaluate(manifest: str, policies: tuple[str, ...], *, weight: int, **option
     return evaluate(pod, policies, Flags(**{name: options[name] for name in names}), weight=weight)
 
 
-def _pod_name(words: tuple[str, ...]) -> str:
+def _pod_key(words: tuple[str, ...], namespace: str | None) -> str:
+    """``NAMESPACE/NAME`` out of ``web-1``, ``pod/web-1`` or, as logs and the page have it, ``shop/web-1``."""
     if len(words) != 1:
         raise click.UsageError("name one pod, such as pod/web-1, or give a manifest with -f")
-    kind, slash, name = words[0].rpartition("/")
-    if not name or (slash and kind not in ("pod", "pods", "po")):
-        raise click.UsageError(f"{words[0]!r}: want pod/NAME; the namespace goes with -n")
-    return name
+    before, _, name = words[0].rpartition("/")
+    if not name or "/" in before or before in _OTHER_KINDS:
+        raise click.UsageError(f"{words[0]!r}: want pod/NAME or NAMESPACE/NAME")
+    if not before or before in ("pod", "pods", "po"):
+        return f"{namespace or 'default'}/{name}"
+    if namespace not in (None, before):
+        raise click.UsageError(f"{words[0]!r} is in namespace {before}, and -n says {namespace}: give one")
+    return words[0]
 
 
 def _check_together(options: dict[str, Any], manifest: str | None) -> None:

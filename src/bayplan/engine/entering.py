@@ -37,7 +37,7 @@ class Admission:
     @property
     def helped_by(self) -> frozenset[str]:
         """What news makes it worth asking again."""
-        said = self.reason.helped_by if self.reason is not None else frozenset()
+        said = frozenset(self.reason.helped_by if self.reason is not None else ())
         # Whoever writes a policy need not know that pods which come are other news than pods which go.
         return (said | {"placed"} if "pods" in said else said) or WHATEVER
 

@@ -197,6 +197,8 @@ def stamp(at: float) -> str:
 
 def what_would_help(reason: Reason) -> str:
     """What would have to change for a node to pass, as far as the reason says."""
+    if reason.advice:
+        return reason.advice
     helps = [_HELP[topic] for topic in sorted(reason.helped_by) if topic in _HELP]
     helps += [
         f"the source {topic.partition(':')[2]} would have to say otherwise"

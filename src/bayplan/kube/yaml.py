@@ -92,12 +92,17 @@ def read_documents(text: str | bytes, *, source: str) -> Iterator[Document]:
 def suggest(word: str, known: Iterable[str]) -> str:
     """A tail for an error message: ``; did you mean 'x'?``, or the few names that exist."""
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
+    if close := did_you_mean(word, names):
+        return close
     if 0 < len(names) <= 24:
         return f"; known here: {', '.join(names)}"
     return ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` where a name is close; else nothing."""
+    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _begins_with_a_tab(text: str | bytes, line: int) -> bool:

@@ -28,6 +28,7 @@ SPENT = Reason(
     detail="{spent:.4g} of {budget:.4g} an hour are spent, {cost:.4g} more here",
     preemptible=True,
     helped_by=_PODS_AND_NODES,
+    advice="pods of the namespace would have to go; or request less, or raise its budget",
 )
 WRONG_CAPACITY = {
     "spot": Reason("pod needs a spot node", helped_by=_NODES),
@@ -37,7 +38,11 @@ BETTER_CAPACITY = {
     "spot": Reason("pod prefers a spot node", helped_by=_PODS_AND_NODES),
     "on-demand": Reason("pod prefers an on-demand node", helped_by=_PODS_AND_NODES),
 }
-NO_PRICE = Reason("price of the node is not known", helped_by=_NODES)
+NO_PRICE = Reason(
+    "price of the node is not known",
+    helped_by=_NODES,
+    advice="give the node a price, or say `onMissing: pass`",
+)
 EXPENSIVE = Reason(
     "node is expensive, and cheaper ones are free",
     detail="{price:.4g} an hour, avoided above {limit:.4g}",

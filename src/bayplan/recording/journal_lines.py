@@ -51,6 +51,7 @@ class ReasonLine(Struct, frozen=True, rename="camel", omit_defaults=True):
     helped_by: list[str] = []
     also: list[str] = []
     of_pod: bool = False
+    advice: str = ""
 
 
 class HookLine(Struct, frozen=True, rename="camel", omit_defaults=True):

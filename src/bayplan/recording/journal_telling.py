@@ -143,6 +143,7 @@ def _reason_line(voice: Voice, code: int) -> ReasonLine:
         helped_by=sorted(reason.helped_by),
         also=list(reason.also),
         of_pod=reason.of_pod,
+        advice=reason.advice,
     )
 
 
@@ -188,6 +189,7 @@ def _reason(line: ReasonLine, codes: NDArray[np.int16] | None, code: int) -> tup
         helped_by=frozenset(line.helped_by),
         also=tuple(line.also),
         of_pod=line.of_pod,
+        advice=line.advice,
     )
     return reason, values
 

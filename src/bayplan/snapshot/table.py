@@ -411,6 +411,11 @@ class NodeTable:
         return [*NATIVE_RESOURCES, *sorted(found - set(NATIVE_RESOURCES))]
 
     @property
+    def read_of_objects(self) -> list[Column]:
+        """The columns that somebody has read of the Node objects alone, such as labels."""
+        return list(self._root()[0]._static)
+
+    @property
     def column_names(self) -> list[str]:
         """Every column that has a name of its own."""
         return self._names_with(ASPECTS if self.pods_known else ASPECTS[:2])

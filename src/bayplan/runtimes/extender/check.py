@@ -7,6 +7,7 @@ from bayplan.config.candidate import candidate_path, load_candidate
 from bayplan.config.check import Report, faults, hints, load_checked
 from bayplan.config.cluster import take_snapshot
 from bayplan.config.flags import Flags
+from bayplan.config.labels import label_hints
 from bayplan.config.rehearse import rehearse
 from bayplan.runtimes.extender.options import options_from
 
@@ -33,5 +34,6 @@ def check(files: Sequence[str], flags: Flags) -> Report:
             " kubectl get nodes,pods -A -o json > FILE"
         )
     tried_on = f"0, 1 and 3 nodes, and on the cluster's {len(cluster.nodes)}"
-    better = [] if problems else hints(loaded.policies, cluster=cluster)
+    better = label_hints(loaded.policies, cluster.nodes)
+    better += [] if problems else hints(loaded.policies, cluster=cluster)
     return Report(loaded.policies, problems, tried_on, better)
