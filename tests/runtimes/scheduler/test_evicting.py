@@ -167,6 +167,20 @@ async def test_who_counted_on_the_node_and_is_less_important_has_to_look_again()
     assert waiting.place == "backoff", "it does not wait for a node that may never come"
 
 
+async def test_a_node_that_was_kept_before_is_news_for_whoever_waits_for_room() -> None:
+    stage = Stage()
+    stage.inbox.nominations.keep(stage.waiting.pod, "another")
+    stage.inbox.pod_is(make_pod("lesser", uid="lesser", priority=5, spec=OURS))
+    lesser = stage.inbox.queue.take()
+    assert lesser is not None
+    stage.inbox.refused(lesser, helped_by=PODS, by=())
+
+    await stage.evict()
+
+    assert [kept.node for kept in stage.inbox.nominations] == ["n1"]
+    assert lesser.place == "backoff"
+
+
 def several() -> list[Pod]:
     return [make_pod(name, uid=name, node="n1") for name in ("first", "second", "last")]
 

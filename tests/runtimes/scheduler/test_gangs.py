@@ -413,6 +413,21 @@ async def test_what_is_kept_for_somebody_more_important_is_not_for_a_gang(stages
     assert stage.places() == {}
 
 
+async def test_a_node_that_a_gang_gives_up_is_news_for_whoever_waits_for_room(stages: Any) -> None:
+    stage = stages()
+    stage.gang("g", 2)
+    stage.inbox.nominations.keep(stage.cache.pod("default/g-0"), "n1")
+    stage.pod("other", priority=10)
+    other = stage.inbox.queue.take()
+    assert other.pod.name == "other"
+    stage.inbox.refused(other, helped_by=frozenset({"pods"}), by=())
+
+    await stage.turns()
+
+    assert list(stage.inbox.nominations) == []
+    assert other.place == "backoff"
+
+
 STEPS = st.one_of(
     st.tuples(st.just("member"), st.sampled_from(["a", "b", "c"])),
     st.tuples(st.just("alone"), st.just("")),

@@ -53,7 +53,7 @@ class Evicting:
             nominations.drop(other.uid)
             self._inbox.queue.wake(other.uid)
             self._inbox.wake.set()
-        nominations.keep(pod, eviction.node, {victim.uid for victim in eviction.victims})
+        self._inbox.keep(pod, eviction.node, {victim.uid for victim in eviction.victims})
         task = asyncio.create_task(self._evict(waiting, eviction, helped_by | PODS, by))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -81,7 +81,7 @@ class Evicting:
             return
         if leaving and pod.uid in self._inbox.queue:
             # Their room is the pod's, once they are gone; who else has to go is looked at then.
-            self._inbox.nominations.keep(pod, eviction.node, leaving)
+            self._inbox.keep(pod, eviction.node, leaving)
         else:
             self._inbox.give_back(pod.uid)
         self._inbox.failed(waiting)

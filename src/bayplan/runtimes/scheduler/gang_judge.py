@@ -12,7 +12,7 @@ from bayplan.kube.pod import Pod
 from bayplan.runtimes.needs import sources_for
 from bayplan.runtimes.scheduler.band import Band, refusal
 from bayplan.runtimes.scheduler.generation import Generation
-from bayplan.runtimes.scheduler.nominations import Nominations
+from bayplan.runtimes.scheduler.inbox import Inbox
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Readings
@@ -30,7 +30,7 @@ class GangJudge:
         generation: Callable[[], Generation],
         *,
         workers: Workers,
-        nominations: Nominations,
+        inbox: Inbox,
         record: Callable[[str, Decision], object],
         ran: Callable[[Attempt], object],
         rng: random.Random,
@@ -38,7 +38,7 @@ class GangJudge:
         """``record`` is told of decisions, ``ran`` of hooks."""
         self._generation = generation
         self._workers = workers
-        self._nominations = nominations
+        self._inbox = inbox
         self._record = record
         self._ran = ran
         self._rng = rng
@@ -54,10 +54,10 @@ class GangJudge:
     ) -> Plan:
         policies = generation.judges[pods[0].scheduler_name].policies
         for pod in pods:
-            self._nominations.drop(pod.uid)
+            self._inbox.give_back(pod.uid)
         # What is kept for others counts for all as it does for the least important of them.
         least = min(pods, key=lambda pod: pod.priority)
-        cluster = cluster.expecting(self._nominations.before(least))
+        cluster = cluster.expecting(self._inbox.nominations.before(least))
         readings = await _readings(generation.sources, policies, pods, cluster)
         pinned = band.pinned(cluster)
 

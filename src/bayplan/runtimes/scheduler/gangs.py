@@ -69,7 +69,7 @@ class Gangs:
         self._judge = GangJudge(
             generation,
             workers=workers,
-            nominations=inbox.nominations,
+            inbox=inbox,
             record=record,
             ran=ran,
             rng=rng or random.Random(),  # noqa: S311 - which of equals, no secret

@@ -105,9 +105,14 @@ class Inbox:
     def _kept_for(self, pod: Pod, node: str) -> None:
         known = self.nominations.of(pod.uid)
         if node and (known is None or known.node != node):
-            self.nominations.keep(pod, node)
+            self.keep(pod, node)
         elif not node:
             self.give_back(pod.uid)
+
+    def keep(self, pod: Pod, node: str, victims: Collection[str] = ()) -> None:
+        """Keep the node for the pod, whose victims leave it; one that was kept before is for others."""
+        self.give_back(pod.uid, used=node)
+        self.nominations.keep(pod, node, victims)
 
     def give_back(self, uid: str, *, used: str = "") -> None:
         """The node that is kept for a pod is not, any more: others may have it, unless it is ``used``."""
