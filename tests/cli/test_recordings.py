@@ -45,6 +45,15 @@ def test_an_unchanged_configuration_is_replayed_without_naming_it(desk: Desk) ->
     assert "ok: 3 of 3 answers are the same, byte for byte (3 filter)" in ended.output
 
 
+def test_of_a_recording_that_is_damaged_it_is_not_said_that_all_is_well(desk: Desk) -> None:
+    desk.file.write_text(desk.file.read_text()[:-20])
+
+    ended = bayplan("replay", desk.file)
+
+    assert "as far as it can be read, 2 of 2 answers are the same, byte for byte (2 filter)" in ended.output
+    assert "ok: " not in ended.output
+
+
 def test_a_file_that_changed_since_is_not_run_in_place_of_the_one_recorded(desk: Desk) -> None:
     policy = desk.file.parent / "policy.py"
     policy.write_text(POLICY + "\n")

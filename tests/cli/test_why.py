@@ -90,8 +90,17 @@ def test_a_placed_pod_has_counts_ranking_and_the_choice(capfdbinary: Any) -> Non
     assert "kube-scheduler's own plugins can add up to 1200" in " ".join(text.split())
     assert "kube-scheduler chose c: our best." in text
     assert "Shadow policies would have refused\n  1 too slow  by next, slow" in text
-    assert "cost 0.75 ms" in text
+    assert "Time of policies, ms\n  cost 0.75" in text
     assert "12  2026-01-01T00:00:00.000Z  filter  2 of 4 nodes passed" in text
+
+
+def test_of_many_policies_those_are_told_that_took_longest(capfdbinary: Any) -> None:
+    runs = [msgspec.structs.replace(PASSED.hooks[0], policy=f"p{n}", milliseconds=n) for n in range(8)]
+
+    show_reply(Reply(changed(PASSED, hooks=runs), "http://one:8890", []), output="table")
+
+    text = capfdbinary.readouterr().out.decode()
+    assert "  p7 7.00, p6 6.00, p5 5.00, p4 4.00, p3 3.00, 3 more 3.00\n" in text
 
 
 def test_a_waiting_pod_has_the_words_of_the_event(capfdbinary: Any) -> None:

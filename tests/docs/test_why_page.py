@@ -31,7 +31,7 @@ def snippet(language: str) -> str:
 def steady(text: str) -> str:
     """Without what is another thing each time."""
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "NOW", text)
-    text = re.sub(r"\d+\.\d\d ms", "0.00 ms", text)
+    text = re.sub(r"(?<= )\d+\.\d\d(?=[,\n])", "0.00", text)
     return re.sub(r"http://127.0.0.1:\d+", "http://127.0.0.1:8890", text)
 
 

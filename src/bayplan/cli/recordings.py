@@ -47,6 +47,9 @@ def show_replay(found: "Replay", *, output: str) -> None:
         )
     verbs = ", ".join(f"{count} {verb}" for verb, count in sorted(found.equal.items()))
     word = "" if found.differences else "[green]ok[/green]: "
+    if found.warnings:
+        # Nobody knows what the part would have said that cannot be read.
+        word = "as far as it can be read, "
     same = found.total - len(found.differences)
     if not found.total:
         out.print("nothing to compare: no answer of the policies was recorded", highlight=False)
@@ -85,9 +88,8 @@ def show_comparison(found: "Comparison", *, output: str) -> None:
         table.add_row(*line)
     out.print(table, highlight=False)
     if found.different:
-        pods = Table(
-            "\npod", "\nchange", "\nfirst", "\nsecond", box=None, pad_edge=False, header_style="bold"
-        )
+        headings = [f"\n{escape(text)}" for text in ("pod", "change", *found.names)]
+        pods = Table(*headings, box=None, pad_edge=False, header_style="bold")
         for pod in found.different[:_SHOWN]:
             pods.add_row(escape(pod.pod), pod.change, _where(pod.first), _where(pod.second))
         out.print(pods, highlight=False)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _WIDEST = 100
 _HISTORY = 6
+_TIMES = 5
 
 
 def show_reply(reply: "Reply", *, output: str) -> None:
@@ -87,7 +88,7 @@ def _show(out: Console, why: "Why", *, source: str) -> None:
     ):
         kept_out = [each for each in why.left_out if each.shadow == shadow]
         _section(out, title, [_left_out(each) for each in kept_out])
-    _section(out, "Time of policies", [Text(_times(why))] if why.hooks else [])
+    _section(out, "Time of policies, ms", [Text(_times(why))] if why.hooks else [])
     _section(out, "History", [_history(why)] if why.history else [])
 
 
@@ -182,10 +183,15 @@ def _errors(why: "Why") -> list[RenderableType]:
 
 
 def _times(why: "Why") -> str:
+    """``cost 1.20, cpu 0.31, 12 more 0.40``: those that took longest, and the others together."""
     by_policy: dict[str, float] = {}
     for run in why.hooks:
         by_policy[run.policy] = by_policy.get(run.policy, 0.0) + run.milliseconds
-    return _plain(", ".join(f"{policy} {spent:.2f} ms" for policy, spent in by_policy.items()))
+    longest = sorted(by_policy.items(), key=lambda found: -found[1])
+    told, others = longest[:_TIMES], longest[_TIMES:]
+    if others:
+        told.append((f"{len(others)} more", sum(spent for _, spent in others)))
+    return _plain(", ".join(f"{policy} {spent:.2f}" for policy, spent in told))
 
 
 def _history(why: "Why") -> Table:

@@ -28,7 +28,7 @@ svg { max-width: 100%; height: auto; } svg text { font: 10px system-ui, sans-ser
 
 
 def figures(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """What the placements come to, line by line: the name, the one, the other."""
+    """What the placements come to, line by line: the name, the one, the other; of prices where there are."""
     one, other = comparison.measures()
     for name, key in (
         ("pods placed", "placed"),
@@ -39,8 +39,13 @@ def figures(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
         ("price of the nodes used", "price_of_nodes"),
         ("price of a pod's node, mean", "price_a_pod"),
     ):
-        yield name, _number(getattr(one, key)), _number(getattr(other, key))
-    for name, key in (("CPU requested, mean", "cpu_share_mean"), ("CPU requested, highest", "cpu_share_max")):
+        values = getattr(one, key), getattr(other, key)
+        if not all(map(math.isnan, values)):
+            yield name, *map(_number, values)
+    for name, key in (
+        ("CPU requested of a pod's node, mean", "cpu_share_mean"),
+        ("CPU requested of the fullest node", "cpu_share_max"),
+    ):
         yield name, _percent(getattr(one, key)), _percent(getattr(other, key))
 
 
