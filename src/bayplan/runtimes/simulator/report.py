@@ -39,9 +39,9 @@ def figures(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
         ("price of the nodes used", "price_of_nodes"),
         ("price of a pod's node, mean", "price_a_pod"),
     ):
-        values = getattr(one, key), getattr(other, key)
-        if not all(map(math.isnan, values)):
-            yield name, *map(_number, values)
+        before, after = getattr(one, key), getattr(other, key)
+        if not (math.isnan(before) and math.isnan(after)):
+            yield name, _number(before), _number(after)
     for name, key in (
         ("CPU requested of a pod's node, mean", "cpu_share_mean"),
         ("CPU requested of the fullest node", "cpu_share_max"),
