@@ -64,6 +64,20 @@ def test_comparing_with_anything_else_is_an_error(other: object) -> None:
         RACKS.__eq__(other)
 
 
+@pytest.mark.parametrize(
+    "compute",
+    [
+        pytest.param(lambda racks: racks >= 3, id="larger"),
+        pytest.param(lambda racks: np.arange(4) > racks, id="the other way round"),
+        pytest.param(lambda racks: 100 - racks, id="less"),
+        pytest.param(lambda racks: racks * np.ones(4), id="with an array"),
+    ],
+)
+def test_computing_with_text_says_how_to_get_numbers(compute: Callable[[Strings], object]) -> None:
+    with pytest.raises(TypeError, match=r"as in Label\(KEY, float\)"):
+        compute(RACKS)
+
+
 def test_a_column_says_how_much_it_holds() -> None:
     assert repr(RACKS) == "Strings(4 nodes, 2 distinct)"
 

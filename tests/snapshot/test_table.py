@@ -112,6 +112,16 @@ def test_a_column_is_computed_once() -> None:
         pytest.param("cpu.fre", "no column 'cpu.fre'; did you mean 'cpu.free'?", id="a near miss"),
         pytest.param("Zone", "no column 'Zone'; did you mean 'zone'?", id="a capital letter"),
         pytest.param("cpu", "no column 'cpu'", id="a resource without an aspect"),
+        pytest.param(
+            "example.com/gpu.fre",
+            "no column 'example.com/gpu.fre'; did you mean 'example.com/gpu.free'?",
+            id="an extended resource",
+        ),
+        pytest.param(
+            "generation",
+            "no column 'generation'; a label is nodes[Label('generation')]; `bayplan columns`",
+            id="a label",
+        ),
     ],
 )
 @pytest.mark.parametrize("nodes", [NODES, REQUEST_ONLY], ids=["pods known", "pods unknown"])

@@ -6,6 +6,7 @@ operation instead of 5,000 string comparisons.
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import repeat
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ class Strings:
     """Text of every node. ``==``, ``!=`` and ``isin`` give one bool a node; absent equals nothing."""
 
     __hash__ = None  # type: ignore[assignment]
+    # An array beside it leaves the answer to us.
+    __array_ufunc__ = None
     __slots__ = ("_codes_by_value", "_found", "codes", "values")
 
     def __init__(
@@ -124,6 +127,15 @@ class Strings:
         if isinstance(other, str) and (code := self._codes_by_value.get(other)) is not None:
             return np.not_equal(self.codes, code)
         return ~(self == other)
+
+    def _no_numbers(self, _: object) -> NoReturn:
+        raise TypeError(
+            "this column is text, which is not larger or smaller, and cannot be added up; for numbers say so"
+            " where it is named, as in Label(KEY, float)"
+        )
+
+    __lt__ = __le__ = __gt__ = __ge__ = _no_numbers
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_numbers
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
-from bayplan.kube.yaml import suggest
+from bayplan.kube.yaml import did_you_mean, suggest
 from bayplan.snapshot.around import Around
 from bayplan.snapshot.columns import (
     ASPECTS,
@@ -432,7 +432,12 @@ class NodeTable:
         resource = split_resource(name)
         if resource is None:
             # Also those that need pods: a typo in cpu.free is a typo first.
-            raise UnknownColumn(f"no column {name!r}{suggest(name, self._names_with(ASPECTS))}")
+            known = self._names_with(ASPECTS)
+            if "/" in name:
+                # An extended resource may be asked for that no node has.
+                known += [f"{name.rpartition('.')[0]}.{aspect}" for aspect in ASPECTS]
+            label = f"; a label is nodes[Label({name!r})]; `bayplan columns` lists all columns"
+            raise UnknownColumn(f"no column {name!r}{did_you_mean(name, known) or label}")
         if resource[1] in ("allocatable", "capacity"):
             return self._declared(Resource(*resource))
         return self._of_pods(name, *resource)
