@@ -214,6 +214,7 @@ async def test_one_that_is_not_to_be_bound_any_more_and_is_gone_does_not_wait_fo
     [
         pytest.param(lambda store, old: store.drop(old), id="it is gone"),
         pytest.param(lambda store, old: store.put(old), id="it has failed"),
+        pytest.param(lambda store, _: store.put(make_pod("db-0", uid="old", node="m")), id="it is there yet"),
     ],
 )
 async def test_late_news_of_the_pod_before_it_do_not_free_the_place_of_a_pod(
@@ -227,6 +228,39 @@ async def test_late_news_of_the_pod_before_it_do_not_free_the_place_of_a_pod(
 
     assert now(view).nodes.count().tolist() == [1]
     assert view.cache.assumed_uids == {"new"}
+
+
+async def test_a_pod_that_the_watch_tells_of_after_ours_is_another_one() -> None:
+    view = make_view()
+    view.cache.assume(make_pod("db-0", uid="ours"), "n")
+    pod_store(view).put(make_pod("db-0", uid="ours"))
+
+    pod_store(view).put(make_pod("db-0", uid="newer"))
+
+    assert now(view).nodes.count().tolist() == [0]
+    assert view.cache.assumed_uids == set()
+
+
+@pytest.mark.parametrize(
+    ("there", "count"),
+    [
+        pytest.param("ours", 1, id="the list was older"),
+        pytest.param("newer", 0, id="ours has come and gone"),
+    ],
+)
+async def test_a_list_that_has_another_pod_of_the_name_is_looked_into(there: str, count: int) -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    view.cache.assume(make_pod("db-0", uid="ours"), "n")
+    api.pods["db-0"] = make_pod("db-0", uid=there)
+
+    pod_store(view).replace([make_pod("db-0", uid="other")])
+    async with asyncio.timeout(5):
+        while view.cache.doubtful:  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0)
+
+    assert now(view).nodes.count().tolist() == [count]
+    assert view.cache.assumed_uids == ({"ours"} if count else set())
 
 
 class Followed:

@@ -5,7 +5,7 @@ with the one before. One task owns the cache; snapshots are frozen and may be re
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -40,6 +40,8 @@ class Assumption:
     uid: str
     node: str
     annotations: Mapping[str, str]
+    told: bool
+    """Whether the watch has told of this very pod: what it tells of a namesake is newer then."""
 
     def put_on(self, pod: Pod) -> Pod:
         """The pod as it will be."""
@@ -58,6 +60,11 @@ def _changed(pod: Pod, node: str | None, annotations: dict[str, str]) -> Pod:
     # What was worked out about the pod depends neither on its node nor on its annotations.
     changed.__dict__.update(pod.__dict__)
     return changed
+
+
+def _is(known: Pod | None, pod: Pod) -> bool:
+    """Whether it is that pod, and not another one of the same name."""
+    return known is not None and known.uid == pod.uid
 
 
 def _same_but_version(known: Pod, pod: Pod) -> bool:
@@ -164,11 +171,17 @@ class Cache:
         self.version += 1
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod is there, or is different; a finished one holds nothing any more."""
+        """A pod is there, or is different, as the watch tells; a finished one holds nothing any more."""
+        assumption = self._assumed.get(pod.key)
+        if assumption is not None and not assumption.told:
+            if assumption.uid != pod.uid:
+                # Late news of the one before it, who had the same name.
+                return
+            self._assumed[pod.key] = replace(assumption, told=True)
+        self._put(pod)
+
+    def _put(self, pod: Pod) -> None:
         key = pod.key
-        if pod.finished and key in self._assumed and self._assumed[key].uid != pod.uid:
-            # Late news of the one before it, who had the same name.
-            return
         pod = self._as_assumed(key, pod)
         if self._says_nothing_new(key, pod):
             return
@@ -233,8 +246,10 @@ class Cache:
 
     def assume(self, pod: Pod, node: str, annotations: Mapping[str, str] = EMPTY) -> None:
         """Count the pod on that node, with what it got, until the watch says where it is, or `forget`."""
-        self._assumed[pod.key] = Assumption(pod.uid, node, annotations)
-        self.put_pod(pod)
+        before, known = self._assumed.get(pod.key), self._pods.get(pod.key)
+        told = before.told if before is not None and before.uid == pod.uid else _is(known, pod)
+        self._assumed[pod.key] = Assumption(pod.uid, node, annotations, told)
+        self._put(pod)
 
     def assume_anew(self, pod: Pod, annotations: Mapping[str, str]) -> None:
         """Count an assumed pod where it is, with other things that it gets there."""
@@ -259,7 +274,7 @@ class Cache:
             return
         del self._assumed[pod.key]
         if pod.key in self._pods:
-            self.put_pod(assumption.taken_from(self._pods[pod.key]))
+            self._put(assumption.taken_from(self._pods[pod.key]))
 
     @property
     def assumed_uids(self) -> set[str]:
@@ -321,12 +336,16 @@ class Cache:
     def replace_pods(self, pods: Iterable[Pod]) -> None:
         """Exactly these pods are there: what is not among them was deleted unseen.
 
-        Except for those that are assumed: one may have been made after the list was, and be bound by now.
-        They are in `doubtful` until somebody has looked.
+        Except for those that are assumed: one may have been made after the list was, and be bound by now; the
+        list may have the one before it, of the same name. They are in `doubtful` until somebody has looked.
         """
         fresh = {pod.key: pod for pod in pods}
         missing = [key for key in self._pods if key not in fresh]
         self.doubtful = {key for key in missing if key in self._assumed}
+        for key, assumption in self._assumed.items():
+            listed = fresh.get(key)
+            if listed is not None and listed.uid != assumption.uid and not assumption.told:
+                self.doubtful.add(key)
         for key in missing:
             if key not in self.doubtful:
                 self.drop_pod(key)

@@ -320,6 +320,8 @@ class LiveView:
                     self._cache.doubtful.discard(key)
                     # What the watch has told meanwhile may be newer than the answer.
                     if self._cache.pod(key) is meant:
+                        if meant is not None and meant.uid != pod.uid:
+                            self._pod_store.drop(meant)
                         self._pod_store.put(pod)
                 return
             await asyncio.sleep(pause)
