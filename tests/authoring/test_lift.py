@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,11 @@ from bayplan.authoring import lift
 from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.lift import BadResult, UnknownNode
 from bayplan.authoring.registry import Hook
+from bayplan.engine.cycle import Question, filter_nodes
+from bayplan.engine.journal import Journal
 from bayplan.snapshot.table import NodeTable
-from bayplan.testing import make_cluster, make_pod
+from bayplan.testing import make_cluster, make_node, make_pod
+from bayplan.testing.run import ready
 
 NODES = make_cluster(["one", "two", "three"]).nodes
 FULL = Reason("full")
@@ -431,3 +435,24 @@ def test_any_answer_is_one_score_a_node_or_a_bad_result(answer: Any, per_node: b
         shape = (3,) if "rule: " in str(error) else ()
 
     assert shape == (3,)
+
+
+def test_a_policy_may_judge_a_choice_of_rows_and_spread_its_verdict() -> None:
+    """As the journal writes it down, too: who looked for its numbers elsewhere found none."""
+    small = Reason("too small", detail="{free}m free")
+
+    @bayplan.filter
+    def some(nodes: NodeTable) -> Verdict:
+        rows = np.flatnonzero(nodes["cpu.allocatable"] < 3000)
+        free = nodes["cpu.free"][rows]
+        return small.where(np.ones(len(rows), dtype=np.bool_), free=free).spread(rows, len(nodes))
+
+    cluster = make_cluster([make_node(name, cpu=cpu) for name, cpu in (("a", 8), ("b", 8), ("c", 2))])
+    decision = filter_nodes(
+        ready(some, None), Question(make_pod(), cluster.nodes, cluster, datetime.now(UTC))
+    )
+
+    (entry,) = [Journal().write("filter", decision, generation=1)]
+
+    (voice,) = entry.voices
+    assert voice.detail(0) == "2000m free"

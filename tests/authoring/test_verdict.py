@@ -182,3 +182,16 @@ def test_a_number_that_nobody_knows_is_told_so() -> None:
         "100 W free, 400 W needed, 100.0",
         "? W free, 400 W needed, ?",
     ]
+
+
+def test_a_verdict_on_a_choice_of_rows_keeps_its_numbers_beside_another_one() -> None:
+    rows = np.array([2, 3])
+    few = Reason("too small", detail="{free} free").where([True, True], free=np.array([20, 10]))
+    hot = Reason("too hot", detail="{degrees} degrees").where(
+        [True, False, False, True], degrees=[90, 50, 50, 80]
+    )
+
+    spread = few.spread(rows, 4)
+
+    assert [(spread | hot).detail(row) for row in range(4)] == ["90 degrees", "", "20 free", "10 free"]
+    assert [(hot | spread).detail(row) for row in range(4)] == ["90 degrees", "", "20 free", "80 degrees"]

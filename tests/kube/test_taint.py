@@ -55,6 +55,8 @@ def test_a_missing_value_equals_an_empty_one() -> None:
         pytest.param("Gt", "few", "10", False, id="a toleration that is no number"),
         pytest.param("Gt", None, "10", False, id="a toleration without a value"),
         pytest.param("Gt", "9", None, False, id="a taint without a value"),
+        pytest.param("Gt", "9", "9999999999999999999", False, id="a taint beyond int64"),
+        pytest.param("Lt", "9999999999999999999", "9", False, id="a toleration beyond int64"),
         pytest.param("Gt", "9", "1_000", False, id="Go reads no underscores"),
         pytest.param("Gt", "9", " 10", False, id="Go reads no blanks"),
     ],

@@ -181,5 +181,7 @@ def test_many_keys_do_not_fill_the_memory() -> None:
     quiet.setLevel(logging.CRITICAL)
     for number in range(3000):
         sparingly.warn(quiet, f"key {number}", "x")
+        sparingly.warn(quiet, f"key {number}", "x")
 
     assert sys.getsizeof(vars(sparingly)["_last"]) < 100_000
+    assert sys.getsizeof(vars(sparingly)["_held"]) < 100_000

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.engine.entry import PodRef
+from bayplan.engine.entry import Entry, PodRef, Voice
 from bayplan.engine.journal import Journal
 from bayplan.engine.why import Why, bound_node, explain
 from bayplan.recording import journal_file as module
@@ -65,6 +65,30 @@ def on_disk(path: Path) -> Why:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_what_is_put_together_later_is_not_put_together_to_be_weighed(tmp_path: Path) -> None:
+    """On the way of an answer: what was known beforehand is laid out when the thread writes it."""
+
+    class Known(Entry, frozen=True, eq=False, kw_only=True):
+        @property  # type: ignore[misc]
+        def voices(self) -> tuple[Voice, ...]:
+            laid_out.append(threading.current_thread())
+            return ()
+
+        @property
+        def nbytes(self) -> int:
+            return 100
+
+    laid_out: list[threading.Thread] = []
+    with writing(tmp_path / "j") as (journal, _):
+        decided = journal.write("filter", filtered(CLUSTER, WEB), generation=1)
+        fields = {field: getattr(decided, field) for field in decided.__struct_fields__}
+        (add,) = journal.on_entry
+        add(Known(**fields))
+
+    assert laid_out
+    assert threading.current_thread() not in laid_out
 
 
 def test_why_is_the_same_from_disk_as_from_memory(tmp_path: Path) -> None:

@@ -172,3 +172,13 @@ def test_nothing_old_is_kept_alive_by_a_reading() -> None:
     before = cluster.nodes.requested_now
 
     assert not any(isinstance(held, type(cluster.nodes)) for held in vars(before).values())
+
+
+def test_a_latch_forgets_nodes_that_are_gone_but_not_in_an_outage() -> None:
+    hot = P95.latched(above=80, below=60)
+    on: frozenset[str] = frozenset()
+    for number in range(5_000):
+        on = hot.after({f"node-{number}": 90.0}, on)
+
+    assert len(on) < 1_100
+    assert hot.after({}, on) == on

@@ -143,7 +143,7 @@ def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
         _check_shape(hook, codes, count)
         if not result.sound and ((codes < 0) | (codes > len(result.reasons))).any():
             raise BadResult(f"{hook.title}: the Verdict has a code without a reason; use Reason.where(...)")
-        return Verdict(codes, result.reasons, result.values, sound=True)
+        return Verdict(codes, result.reasons, result.values, places=result.places, sound=True)
     if isinstance(result, Mapping):
         _check_names(hook, result, nodes)
         return Verdict.of(_reason(hook, result.get(name), name) for name in nodes.names)

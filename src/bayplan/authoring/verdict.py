@@ -121,7 +121,14 @@ class Verdict:
             # Where both refuse, the first one said is the one shown.
             shifted = np.where(other.codes != PASS, other.codes + len(self.reasons), PASS)
             codes = np.where(codes != PASS, codes, shifted).astype(np.int16)
-        return Verdict(codes, self.reasons + other.reasons, self.values + other.values)
+        places = None
+        if self.places is not None or other.places is not None:
+            # Each row has its values where the one has them who refused it.
+            places = np.where(self.codes != PASS, self._places(), other._places())
+        return Verdict(codes, self.reasons + other.reasons, self.values + other.values, places=places)
+
+    def _places(self) -> NDArray[np.intp]:
+        return np.arange(self.codes.size) if self.places is None else self.places
 
     def spread(self, rows: NDArray[np.intp], count: int) -> "Verdict":
         """This verdict on a choice of rows, as one on all ``count`` of them; the others pass."""

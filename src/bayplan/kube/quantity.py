@@ -9,6 +9,9 @@ from functools import lru_cache
 
 INT64_MAX = 2**63 - 1
 
+# What Go's ParseInt takes; Python's int() would also read "1_000" and blanks.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_INT64 = range(-(2**63), 2**63)
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)", re.DOTALL)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,10})")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -93,3 +96,11 @@ def _text(quantity: str | int | float) -> str:
     if isinstance(quantity, bool):
         raise _malformed(quantity)
     return repr(quantity)
+
+
+def whole_number(text: str) -> int | None:
+    """The int64 that Go would read in a label or a taint; ``None`` where it would not."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number in _INT64 else None

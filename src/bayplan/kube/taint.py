@@ -1,11 +1,8 @@
 """Taints on nodes, tolerations on pods, and whether one covers the other."""
 
-import re
-
 from msgspec import Struct
 
-# What Go's ParseInt takes; Python's int() would also read "1_000", which is a valid taint value.
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+from bayplan.kube.quantity import whole_number
 
 
 class Taint(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -40,7 +37,7 @@ class Toleration(Struct, frozen=True, gc=False, omit_defaults=True, rename="came
 
 
 def _compares(operator: str, wanted: str | None, value: str | None) -> bool:
-    if not (_INTEGER.fullmatch(value or "") and _INTEGER.fullmatch(wanted or "")):
+    left, right = whole_number(value or ""), whole_number(wanted or "")
+    if left is None or right is None:
         return False
-    left, right = int(value or ""), int(wanted or "")
     return left < right if operator == "Lt" else left > right

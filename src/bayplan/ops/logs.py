@@ -139,6 +139,7 @@ class Sparingly:
             return
         if len(self._last) > 1000:
             self._last.clear()
+            self._held.clear()
         held = self._held.pop(key, 0)
         self._last[key] = now
         more = f" (and {held} times more)" if held else ""

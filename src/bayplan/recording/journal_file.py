@@ -107,8 +107,7 @@ class JournalFile:
 
     def add(self, entry: Entry) -> None:
         """Have an entry written."""
-        # As in memory: a number or two a node and hook. To count it exactly would take longer.
-        if not self._backlog.offer(entry, len(entry.rows) * (10 + 8 * len(entry.voices))):
+        if not self._backlog.offer(entry, entry.nbytes):
             self._drop("the disk is slower than the decisions")
 
     @property

@@ -3,13 +3,13 @@
 An expression is worked out once for each distinct value of its label, not once a node.
 """
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.kube.affinity import Expression, NodeSelector, NodeSelectorTerm
+from bayplan.kube.quantity import whole_number
 from bayplan.snapshot.columns import Label
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.table import NodeTable
@@ -17,9 +17,6 @@ from bayplan.snapshot.table import NodeTable
 Bools = NDArray[np.bool_]
 
 NAME_FIELD = "metadata.name"
-# What Go's ParseInt takes; Python's int() would also read "1_000" and blanks.
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-_INT64 = range(-(2**63), 2**63)
 
 
 def selected(nodes: NodeTable, selector: NodeSelector) -> Bools:
@@ -98,11 +95,3 @@ def named(nodes: NodeTable, name: str) -> Bools:
     if name in nodes.names:
         chosen[nodes.names.index(name)] = True
     return chosen
-
-
-def whole_number(text: str) -> int | None:
-    """The number that Go would read; ``None`` where it would not."""
-    if not _INTEGER.fullmatch(text):
-        return None
-    number = int(text)
-    return number if number in _INT64 else None

@@ -19,6 +19,8 @@ from bayplan.snapshot.columns import Values
 from bayplan.snapshot.strings import Strings
 
 Match = Literal["name", "internalIP", "hostname"]
+# More than an outage can explain: so many, and ten times as many as those who still say something.
+_SILENT = 1_000
 _TYPES = {float: "number", str: "text", bool: "true or false"}
 
 
@@ -98,6 +100,10 @@ class Latch:
         """Who is on now, by key, of those who were on before; who says nothing stays as it was."""
         on = {key for key, number in numbers.items() if number > self.above}
         stay = {key for key in before if not numbers.get(key, self.below) < self.below}
+        silent = stay.difference(numbers)
+        if numbers and len(silent) > _SILENT + 10 * len(numbers):
+            # Nodes come and go, and those that are gone say nothing any more.
+            stay -= silent
         return frozenset(on | stay)
 
 
