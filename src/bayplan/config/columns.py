@@ -10,8 +10,9 @@ from bayplan.config.flags import Flags, load_all
 from bayplan.config.rehearse import example_cluster
 from bayplan.snapshot.describe import ColumnInfo, describe
 from bayplan.snapshot.sources import Latch, Reading, Readings, Source
+from bayplan.snapshot.table import NodeTable
 from bayplan.state.sources.asker import Asked
-from bayplan.state.sources.book import Declared, Sources
+from bayplan.state.sources.book import Declared, Sources, Watchers
 
 
 def describe_columns(files: Sequence[str], flags: Flags) -> list[ColumnInfo]:
@@ -24,7 +25,7 @@ def describe_columns(files: Sequence[str], flags: Flags) -> list[ColumnInfo]:
     readings = Readings({each.name: Reading({}) for each in loaded.sources})
     problems: dict[str, str] = {}
     if snapshot is not None and loaded.sources:
-        answers, problems = asyncio.run(_ask_once(loaded.sources))
+        answers, problems = asyncio.run(_ask_once(loaded.sources, snapshot.nodes))
         readings = readings.with_readings(answers.by_source)
     declared = list({column: None for policy in loaded.policies for column in policy.columns})
     nodes = (snapshot or example_cluster(0)).with_readings(readings).nodes
@@ -41,12 +42,13 @@ def _with(problems: Mapping[str, str], column: object, info: ColumnInfo) -> Colu
     return msgspec.structs.replace(info, values=problem) if problem else info
 
 
-async def _ask_once(declared: Sequence[Declared]) -> tuple[Readings, dict[str, str]]:
-    """What the sources say, and why some say nothing."""
-    sources = Sources(declared)
+async def _ask_once(declared: Sequence[Declared], nodes: NodeTable) -> tuple[Readings, dict[str, str]]:
+    """What the sources say, and why some say nothing, or nothing of these nodes."""
+    sources = Sources(declared, watchers=Watchers(nodes=lambda: nodes))
     try:
         await asyncio.gather(*(poller.ask() for poller in sources.polled.values()))
     finally:
         await sources.close()
     silent = {each.name: "asked about each pod" for each in declared if isinstance(each.source, Asked)}
-    return sources.current, {**silent, **{name: poller.error for name, poller in sources.polled.items()}}
+    wrong = {name: poller.error or poller.misfit for name, poller in sources.polled.items()}
+    return sources.current, {**silent, **wrong}

@@ -25,6 +25,7 @@ from bayplan.engine.preempt import PreemptDecision
 from bayplan.ops.children import Children
 from bayplan.ops.own import Families, render_own
 from bayplan.ops.shadow_metrics import ShadowMetrics
+from bayplan.ops.source_metrics import SourceMetrics
 
 # Texts come from policies: a policy which writes numbers into them must not fill the server's memory.
 _REASONS_LIMIT = 200
@@ -140,19 +141,7 @@ class Metrics:
             "1 while this server may bind; lease is the Lease that it must hold, empty where it needs none.",
             ["lease"],
         )
-        self.source_up = gauge(
-            "bayplan_source_up", "1 when the last question to a source had an answer.", ["source"]
-        )
-        self.source_age = gauge("bayplan_source_age_seconds", "Age of a source's values.", ["source"])
-        self.source_max_age = gauge(
-            "bayplan_source_max_age_seconds", "The age from which on values are missing.", ["source"]
-        )
-        self.source_duration = seconds(
-            "bayplan_source_duration_seconds", "Time that a source took to answer, or not to.", ["source"]
-        )
-        self.source_failures = counter(
-            "bayplan_source_failures", "Questions to a source that had no answer.", ["source"]
-        )
+        self.sources = SourceMetrics(self.registry, buckets=_SECONDS)
         self.generation = gauge(
             "bayplan_generation",
             "Which configuration is at work: 1 from the start, one more with each reload.",
@@ -289,13 +278,6 @@ class Metrics:
         self.reload_ok.set(result == "ok")
         if result == "ok":
             self.reload_time.set_to_current_time()
-
-    def source_asked(self, source: str, seconds: float, error: str) -> None:
-        """Count a question to a source."""
-        self.source_duration.labels(source).observe(seconds)
-        failures = self.source_failures.labels(source)
-        if error:
-            failures.inc()
 
     def render(self) -> bytes:
         """The text that Prometheus scrapes."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from bayplan.authoring.registry import Policy
 from bayplan.engine.journal import Journal
+from bayplan.ops.source_metrics import SourceMetrics
 from bayplan.recording.journal_file import JournalFile
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
@@ -28,7 +29,19 @@ def of_sources(sources: Sources) -> dict[str, Any]:
         found[name] = {"problem": problem, "breaker": "open" if each.broken else "closed"}
         if name in sources.polled:
             found[name]["ageSeconds"] = sources.polled[name].age_seconds
+            found[name]["nodes"] = sources.polled[name].known_nodes
     return found
+
+
+def count_sources(metrics: SourceMetrics, sources: Sources) -> None:
+    """Bring the gauges about sources up to date."""
+    metrics.forget()
+    for name, poller in sources.polled.items():
+        metrics.age.labels(name).set(poller.age_seconds)
+        metrics.max_age.labels(name).set(poller.source.max_age_seconds)
+        metrics.nodes.labels(name).set(poller.known_nodes)
+    for name, answers in sources.up().items():
+        metrics.up.labels(name).set(answers)
 
 
 def of_journal(journal: Journal, file: JournalFile | None) -> dict[str, Any]:

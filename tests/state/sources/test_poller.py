@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.snapshot.sources import Latch, Requested, Source
+from bayplan.snapshot.sources import Latch, Source
+from bayplan.snapshot.table import NodeTable
 from bayplan.state.sources.book import Declared, Sources, Watchers
 from bayplan.state.sources.http import SourceError, SourceHttp
 from bayplan.state.sources.poller import Polled, Poller
-from bayplan.testing import make_node
+from bayplan.testing import make_cluster, make_node, make_pod
 
 LOAD = Source("load")
 
@@ -45,7 +46,7 @@ class World:
         self.changes = 0
         self.tries: list[str] = []
         self.pauses: list[float] = []
-        self.requested: Requested | None = None
+        self.nodes: NodeTable | None = None
         latches = settings.pop("latches", ())
         source = Polled(
             "load", Outside(*answers).fetch, **{"every_seconds": 10, "max_age_seconds": 60, **settings}
@@ -54,7 +55,7 @@ class World:
             source,
             SourceHttp(),
             latches=latches,
-            requested=lambda: self.requested,
+            nodes=lambda: self.nodes,
             on_change=self._changed,
             observe=lambda _, error: self.tries.append(error),
             dice=_Straight(),
@@ -254,13 +255,15 @@ async def test_what_pods_requested_is_remembered_from_before_the_values_settled(
     world = World({"n": 1}, settle_seconds=25)
     marks = []
     for number in range(5):
-        world.requested = Requested([f"at {number}"], [{}])
-        marks.append(world.requested)
+        world.nodes = make_cluster(["n"], [make_pod("p", node="n", cpu=number)]).nodes
+        marks.append(number * 1000)
         await world.poller.ask()
         world.now += 10
 
     # Asked at 0, 10, 20, 30 and 40 s: at 40 s the newest that is 25 s old is that of 10 s.
-    assert world.poller.reading.before is marks[1]
+    before = world.poller.reading.before
+    assert before is not None
+    assert before.over(["n"], "cpu").tolist() == [marks[1]]
 
 
 async def test_what_pods_request_is_counted_from_when_they_are_known() -> None:
@@ -269,11 +272,47 @@ async def test_what_pods_request_is_counted_from_when_they_are_known() -> None:
     await world.poller.ask()
     assert world.poller.reading.before is None
 
-    world.requested = first = Requested(["n"], [{"cpu": 1}])
-    assert world.poller.reading.before is first
-    world.requested = Requested(["n"], [{"cpu": 2}])
+    world.nodes = make_cluster(["n"]).nodes
+    first = world.poller.reading.before
+    assert first is not None
+    world.nodes = make_cluster(["n"], [make_pod("p", node="n", cpu=2)]).nodes
 
     assert world.poller.reading.before is first
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        pytest.param({"n": 1}, "", id="of a node"),
+        pytest.param({"n": 1, "gone": 2}, "", id="of a node and of others"),
+        pytest.param({"host-7": 1}, "say `match: hostname`: it says 'host-7'", id="by another name"),
+        pytest.param({"x:9100": 1}, "it says 'x:9100', and nodes are called 'n' here", id="of nobody"),
+        pytest.param({}, "its answer has no values", id="of nothing"),
+    ],
+)
+async def test_values_that_are_of_no_node_are_told_once(
+    said: dict[str, float], problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(said)
+    world.nodes = make_cluster([make_node("n", labels={"kubernetes.io/hostname": "host-7"})]).nodes
+
+    for _ in range(3):
+        await world.poller.ask()
+
+    assert problem in world.poller.misfit
+    assert bool(world.poller.misfit) == bool(problem)
+    assert world.poller.known_nodes == (not problem)
+    assert len(caplog.messages) == bool(problem)
+
+
+async def test_without_nodes_in_view_nothing_is_amiss() -> None:
+    world = World({"n": 1})
+    world.nodes = make_cluster([]).nodes
+
+    await world.poller.ask()
+
+    assert world.poller.misfit == ""
+    assert world.poller.known_nodes == 0
 
 
 async def test_the_book_is_the_same_while_nothing_changes_and_forgets_what_is_too_old() -> None:

@@ -45,7 +45,7 @@ from bayplan.runtimes.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.verifying import Verifying
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.sources import Requested
+from bayplan.snapshot.table import NodeTable
 from bayplan.state.garbage import keep_what_is_here
 from bayplan.state.live import LiveCluster
 from bayplan.state.nudge import NudgeOptions
@@ -149,7 +149,7 @@ class Server:
             limits=limits,
             metrics=self.metrics.shadow,
             idle=self.app.idle,
-            watchers=Watchers(requested=self._requested),
+            watchers=Watchers(nodes=self._nodes),
         )
         self.live: LiveCluster | None = None
         self.verifying: Verifying | None = None
@@ -394,9 +394,7 @@ class Server:
             journal=self.journal,
             generation=number,
         )
-        watchers = Watchers(
-            requested=self._requested, changed=self._source_changed, asked=self.metrics.source_asked
-        )
+        watchers = Watchers(nodes=self._nodes, changed=self._source_changed, asked=self.metrics.sources.asked)
         sources = Sources(options.sources, latches=latches(options.policies), watchers=watchers)
         told = msgspec.structs.replace(options.told, generation=number)
         return Generation(
@@ -414,9 +412,9 @@ class Server:
             generation.let_go()
         await asyncio.gather(self.app.generation.end(), *self._ending)
 
-    def _requested(self) -> Requested | None:
+    def _nodes(self) -> NodeTable | None:
         seen = self.view.current
-        return seen.nodes.requested_now if seen is not None else None
+        return seen.nodes if seen is not None else None
 
     def _source_changed(self, name: str) -> None:
         if self.live is not None:

@@ -37,14 +37,7 @@ class Vitals:
         metrics.know_policies({p.name: p.name not in unhealthy for p in generation.verbs.policies})
         for (check, endpoint), passes in self.health.results().items():
             metrics.health.labels(check, endpoint).set(passes)
-        metrics.source_age.clear()
-        metrics.source_max_age.clear()
-        for name, poller in generation.sources.polled.items():
-            metrics.source_age.labels(name).set(poller.age_seconds)
-            metrics.source_max_age.labels(name).set(poller.source.max_age_seconds)
-        metrics.source_up.clear()
-        for name, problem in generation.sources.problems().items():
-            metrics.source_up.labels(name).set(not problem)
+        facts.count_sources(metrics.sources, generation.sources)
         metrics.generation.set(generation.number)
         shadow = server.shadow.report()
         metrics.shadow.generation.set(shadow.generation)

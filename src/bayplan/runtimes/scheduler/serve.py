@@ -51,7 +51,7 @@ from bayplan.runtimes.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.verifying import Verifying
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
-from bayplan.snapshot.sources import Requested
+from bayplan.snapshot.table import NodeTable
 from bayplan.state.live import LiveCluster
 from bayplan.state.sources.book import Sources, Watchers
 from bayplan.state.verify import Verification
@@ -101,7 +101,7 @@ class Server:
             ),
             metrics=self.metrics.shadow,
             idle=_always(),
-            watchers=Watchers(requested=self._requested),
+            watchers=Watchers(nodes=self._nodes),
         )
         self.onlookers = Onlookers(self.shadow)
         self.generation = self._generation(options, number=1)
@@ -219,9 +219,9 @@ class Server:
             options.sources,
             latches=latches(policies),
             watchers=Watchers(
-                requested=self._requested,
+                nodes=self._nodes,
                 changed=lambda name: self.inbox.told(frozenset({f"source:{name}"})),
-                asked=self.metrics.source_asked,
+                asked=self.metrics.sources.asked,
             ),
         )
         record = partial(self._record, number)
@@ -432,9 +432,9 @@ class Server:
         now = self.live.view.cache.pod(pod.key)
         return now if now is not None and now.uid == pod.uid and not now.node_name else None
 
-    def _requested(self) -> Requested | None:
+    def _nodes(self) -> NodeTable | None:
         seen = self.live.view.current
-        return seen.nodes.requested_now if seen is not None else None
+        return seen.nodes if seen is not None else None
 
 
 def _always() -> asyncio.Event:

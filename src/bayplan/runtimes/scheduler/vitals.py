@@ -34,7 +34,7 @@ class Vitals:
         server.schedule_metrics.binding.set(server.placing.count)
         server.schedule_metrics.waiting_for_volumes.set(server.placing.waiting_for_volumes)
         metrics.generation.set(server.generation.number)
-        self._refresh_sources()
+        facts.count_sources(self._server.metrics.sources, self._server.sources)
         shadow = server.shadow.report()
         metrics.shadow.generation.set(shadow.generation)
         metrics.shadow.waiting.set(shadow.waiting)
@@ -49,17 +49,6 @@ class Vitals:
             metrics.view_nodes.set(len(seen.nodes))
             metrics.view_pods.set(server.live.view.cache.pod_count)
             metrics.view_age.set(server.live.view.age_seconds)
-
-    def _refresh_sources(self) -> None:
-        metrics, sources = self._server.metrics, self._server.sources
-        metrics.source_age.clear()
-        metrics.source_max_age.clear()
-        for name, poller in sources.polled.items():
-            metrics.source_age.labels(name).set(poller.age_seconds)
-            metrics.source_max_age.labels(name).set(poller.source.max_age_seconds)
-        metrics.source_up.clear()
-        for name, problem in sources.problems().items():
-            metrics.source_up.labels(name).set(not problem)
 
     def sight(self) -> Sight:
         """What the page may see."""

@@ -73,7 +73,7 @@ async def _ask_once(
     """What the sources say that these policies read, and why some say nothing."""
     wanted = {column.source for policy in policies for column in read_by(policy)}
     latches = {c for policy in policies for c in policy.columns if isinstance(c, Latch)}
-    watchers = Watchers(requested=lambda: cluster.nodes.requested_now)
+    watchers = Watchers(nodes=lambda: cluster.nodes)
     mine = [each for each in declared if each.name in wanted]
     sources = Sources(mine, latches=latches, watchers=watchers)
     try:

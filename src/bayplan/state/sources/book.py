@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bayplan.kube.pod import Pod
-from bayplan.snapshot.sources import NO_READINGS, Latch, Readings, Requested
+from bayplan.snapshot.sources import NO_READINGS, Latch, Readings
+from bayplan.snapshot.table import NodeTable
 from bayplan.state.sources.asker import Asked, Asker
 from bayplan.state.sources.http import PLAIN_ACCESS, Access, SourceHttp
 from bayplan.state.sources.poller import Polled, Poller
@@ -30,8 +31,8 @@ class Declared:
 class Watchers:
     """Who is told what about sources, by the source's name."""
 
-    requested: Callable[[], Requested | None] = lambda: None
-    """What pods request on each node now."""
+    nodes: Callable[[], NodeTable | None] = lambda: None
+    """The nodes in view."""
     changed: Callable[[str], None] = lambda _: None
     asked: Callable[[str, float, str], None] = lambda *_: None
     """After each try: how long it took, and what was wrong."""
@@ -100,8 +101,18 @@ class Sources:
 
     def problems(self) -> Mapping[str, str]:
         """What is wrong with each source; ``""`` where nothing is."""
-        every: dict[str, Poller | Asker] = {**self.polled, **self.asked}
-        return {name: _problem(each) for name, each in every.items()}
+        return {name: _problem(each) for name, each in self._every.items()}
+
+    def up(self) -> Mapping[str, bool]:
+        """Whether the last question to each had an answer, whatever that says."""
+        return {
+            name: not each.error and (isinstance(each, Asker) or each.answered)
+            for name, each in self._every.items()
+        }
+
+    @property
+    def _every(self) -> "dict[str, Poller | Asker]":
+        return {**self.polled, **self.asked}
 
     def _add(self, declared: Declared, latches: Collection[Latch]) -> None:
         http = SourceHttp(declared.access)
@@ -115,7 +126,7 @@ class Sources:
             declared.source,
             http,
             latches=latches,
-            requested=self._watchers.requested,
+            nodes=self._watchers.nodes,
             on_change=lambda: self._watchers.changed(name),
             observe=observe,
             clock=self._clock,
@@ -124,6 +135,9 @@ class Sources:
 
 def _problem(source: Poller | Asker) -> str:
     if not source.error:
-        return "no answer yet" if isinstance(source, Poller) and not source.answered else ""
+        if not isinstance(source, Poller):
+            return ""
+        return source.misfit if source.answered else "no answer yet"
     state = "broken: " if source.broken else ""
-    return f"{state}{source.failures} failures in a row: {source.error}"
+    times = "1 failure" if source.failures == 1 else f"{source.failures} failures in a row"
+    return f"{state}{times}: {source.error}"

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bayplan.snapshot.bynode import numbers
+from bayplan.snapshot.misfit import known_nodes, misfit
 from bayplan.snapshot.sources import Latch, Match, Reading, Requested
+from bayplan.snapshot.table import NodeTable
 from bayplan.state.sources.calling import asked
 from bayplan.state.sources.http import SourceError, SourceHttp
 
@@ -50,22 +52,24 @@ class Poller:
         http: SourceHttp,
         *,
         latches: Collection[Latch] = (),
-        requested: Callable[[], Requested | None] = lambda: None,
+        nodes: Callable[[], NodeTable | None] = lambda: None,
         on_change: Callable[[], None] = lambda: None,
         observe: Callable[[float, str], None] = lambda *_: None,
         dice: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``requested`` tells what pods request now; ``observe`` is told of each try, and what was wrong."""
+        """``nodes`` are those in view; ``observe`` is told of each try, and what was wrong."""
         self.source = source
         self.failures = 0
         """How many tries in a row have failed."""
         self.error = ""
         """Why the last try failed; ``""`` after one that did not."""
+        self.misfit = ""
+        """Why what it said is of no node in view; ``""`` where it is."""
         self._http = http
         self._latches = latches
-        self._requested = requested
+        self._nodes = nodes
         self._on_change = on_change
         self._observe = observe
         self._dice = dice or random.Random()  # noqa: S311 - jitter, no secret
@@ -161,11 +165,29 @@ class Poller:
         )
         # What is switched on stays so while the source is silent.
         self._stale = Reading({}, match=self.source.match, latched=latched)
+        self._look_for_nodes()
         # Counted from the question: the answer may have been long on its way.
         self._read_at = asked_at
         self._fresh = True
         if changed:
             self._on_change()
+
+    def _look_for_nodes(self) -> None:
+        nodes = self._nodes()
+        found = misfit(self._reading, nodes) if nodes is not None else ""
+        if found and found != self.misfit:
+            log.warning("source %s: %s", self.source.name, found)
+        self.misfit = found
+
+    @property
+    def known_nodes(self) -> int:
+        """How many of the nodes in view have a value."""
+        nodes = self._nodes()
+        return known_nodes(self.reading, nodes) if nodes is not None else 0
+
+    def _requested(self) -> Requested | None:
+        nodes = self._nodes()
+        return nodes.requested_now if nodes is not None else None
 
     def _grow_old(self) -> None:
         """No value is another value: whoever was refused for it may pass now."""
