@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from bayplan.cli.main import commands
 from bayplan.cli.why_render import show_evaluated, show_reply
-from bayplan.cli.why_words import outcome
+from bayplan.cli.why_words import headline, outcome
 from bayplan.engine.ranking import Contribution, Ranked
 from bayplan.engine.why import HookRun, LeftOut, RefusedGroup, Told, Why
 from bayplan.runtimes.extender.ask_why import Other, Reply
@@ -128,7 +128,7 @@ def test_what_failed_is_told(capfdbinary: Any) -> None:
     text = " ".join(printed(why, capfdbinary).split())
 
     assert "load.busy: policy.py:3 busy: ValueError (ignored: the policy abstained)" in text
-    assert "cost.cheap is a soft rule that would have left no node: it did not count" in text
+    assert "Soft rules that did not count cost.cheap: it would have left no node" in text
     assert "bind: node c: too dear, just now" in text
     assert "Kept out of preemption 2 victim is protected: keep: a, b" in text
     assert "Shadow policies would have kept out of preemption 1 victim is dear: candidate: c" in text
@@ -208,6 +208,26 @@ def test_a_terminal_is_not_given_orders(capfdbinary: Any) -> None:
 )
 def test_the_outcome_says_why_that_can_be(why: Why, said: str) -> None:
     assert said in outcome(why)
+
+
+@pytest.mark.parametrize(
+    ("evicted_for", "said"),
+    [
+        ("", "kube-scheduler chose c: our best. It is not there any more: it has ended, or was deleted."),
+        ("shop/hi", "kube-scheduler chose c: our best. It had to leave for shop/hi, and is gone."),
+    ],
+)
+def test_a_pod_that_is_gone_is_not_told_to_be_on_its_node(evicted_for: str, said: str) -> None:
+    why = changed(PASSED, gone=True, evicted_for=evicted_for)
+
+    assert headline(why) == "gone, was on c"
+    assert outcome(why) == said
+
+
+def test_a_score_that_failed_does_not_hide_who_was_refused(capfdbinary: Any) -> None:
+    show_reply(Reply(changed(PASSED, error="policy 'cost' failed"), "http://one:8890", []), output="table")
+
+    assert re.search(r"^  refused +2$", capfdbinary.readouterr().out.decode(), re.MULTILINE)
 
 
 def test_a_tie_on_the_wire_is_told() -> None:

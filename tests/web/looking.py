@@ -59,6 +59,7 @@ def sight_of(journal: Journal, cluster: Snapshot | None, to_wire: ToWire | None 
         version="1.2.3",
         columns=lambda: [PRICE, SECRET],
         policies=lambda: [policy.name for policy in POLICIES],
+        schedulers=lambda: ["bayplan-scheduler"],
         shadow=busy,
     )
 

@@ -228,20 +228,36 @@ async def test_five_thousand_nodes_in_full_take_well_under_a_tenth_of_a_second()
 @pytest.mark.parametrize(
     ("told", "key", "said"),
     [
-        (to_wire, "shop/other", ": nobody asked, or it was long ago"),
+        (to_wire, "shop/other", ": there is no such pod"),
+        (to_wire, "shop/waits", ": it waits for default-scheduler, which has not asked here."),
+        (to_wire, "shop/placed", ": it is on a, and nobody asked here, or it was long ago"),
         (None, "shop/other", ": there is no such pod"),
         (
             None,
-            "shop/theirs",
-            ": the pod has schedulerName default-scheduler; if that is ours, it was long ago",
+            "shop/waits",
+            ": its schedulerName is default-scheduler, and this one places pods of bayplan-scheduler",
         ),
+        (None, "shop/typo", "; did you mean 'bayplan-scheduler'?"),
+        (None, "shop/ours", ": it is not judged yet, or it was long ago"),
+        (None, "shop/ours-placed", ": it is on a; it was placed long ago, or by somebody else"),
     ],
 )
 async def test_why_nothing_is_known_about_a_pod(told: ToWire | None, key: str, said: str) -> None:
-    cluster = make_cluster(["a"], [make_pod("theirs", namespace="shop")])
+    ours, typo = {"schedulerName": "bayplan-scheduler"}, {"schedulerName": "bayplan-schduler"}
+    cluster = make_cluster(
+        ["a"],
+        [
+            make_pod("waits", namespace="shop"),
+            make_pod("placed", namespace="shop", node="a"),
+            make_pod("typo", namespace="shop", spec=typo),
+            make_pod("ours", namespace="shop", spec=ours),
+            make_pod("ours-placed", namespace="shop", spec=ours, node="a"),
+        ],
+    )
 
     async with looking(Journal(), cluster, to_wire=told) as page:
         status, text, _ = await page.get(f"/api/why/{key}")
 
     assert status == 404
-    assert f"no decision about pod {key} in the journal{said}" in text
+    assert f"no decision about pod {key} in the journal: " in text
+    assert said in text

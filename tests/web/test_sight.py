@@ -13,6 +13,7 @@ from bayplan.snapshot.cluster import Snapshot
 from bayplan.testing import make_cluster, make_pod
 from bayplan.web.sight import Sight
 from bayplan.wire.scale import to_wire
+from tests.web.decided import cluster_of, scored
 
 GONE, HERE = make_pod("db-0", uid="gone"), make_pod("db-0", uid="here")
 
@@ -83,3 +84,35 @@ def test_a_node_that_came_later_was_not_passed_over_by_a_scheduler(
 
     assert why is not None
     assert why.never_offered == never_offered
+
+
+@pytest.mark.parametrize(
+    ("pods", "gone"),
+    [
+        pytest.param([make_pod("db-0", uid="here", node="a")], False, id="it is there"),
+        pytest.param([make_pod("db-0", uid="another", node="a")], True, id="another one of the name is"),
+        pytest.param([], True, id="it is not"),
+    ],
+)
+def test_a_pod_that_is_not_there_any_more_is_told_so(pods: list[Pod], gone: bool) -> None:
+    journal, cluster = Journal(), make_cluster(["a", "b"], pods)
+    asked(journal, HERE)
+    journal.note("bind", PodRef.of(HERE), generation=1, node="a")
+    journal.note("evicted", PodRef.of(HERE), generation=1, node="a", others=("default/urgent",))
+
+    why = sight(journal, cluster).why("default/db-0", cluster)
+
+    assert why is not None
+    assert (why.chosen, why.gone, why.evicted_for) == ("a", gone, "default/urgent")
+    assert why.history[0].text == "must leave a for default/urgent"
+
+
+def test_a_pod_that_was_only_scored_is_explained_by_its_scores() -> None:
+    journal, cluster = Journal(), cluster_of(3)
+    journal.write("prioritize", scored(cluster, HERE), generation=1)
+
+    why = sight(journal, cluster).why("default/db-0", cluster)
+
+    assert why is not None
+    assert (why.offered, why.passed, len(why.ranking)) == (3, 3, 3)
+    assert len({(run.policy, run.hook) for run in why.hooks}) == len(why.hooks)

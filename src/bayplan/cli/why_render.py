@@ -81,6 +81,8 @@ def _show(out: Console, why: "Why", *, source: str) -> None:
     if why.ranking:
         _section(out, "Ranking", [_ranking(why), Text(why_words.points(why), style="dim")])
     _section(out, "Outcome", [Text(_plain(why_words.outcome(why)))])
+    void = [f"{run.policy}.{run.hook}: it would have left no node" for run in why.hooks if run.void]
+    _section(out, "Soft rules that did not count", [Text(_plain(text)) for text in void])
     _section(out, "Errors", _errors(why))
     for shadow, title in (
         (False, "Kept out of preemption"),
@@ -98,7 +100,9 @@ def _counts(why: "Why") -> Table:
     table.add_row("passed", str(why.passed), "")
     if why.kept:
         table.add_row("kept", str(why.kept), _plain(why_words.kept(why)))
-    refused = 0 if why.error else why.offered - why.passed - len(why.not_in_view)
+    # Where a filter failed, nobody was refused and nobody passed.
+    unanswered = why.error and not why.passed
+    refused = 0 if unanswered else why.offered - why.passed - len(why.not_in_view)
     table.add_row("refused", str(refused), "Bayplan only observes: nothing came of it" if why.observe else "")
     if why.not_in_view:
         table.add_row("not in view", str(len(why.not_in_view)), _some(why.not_in_view, len(why.not_in_view)))
@@ -171,11 +175,6 @@ def _errors(why: "Why") -> list[RenderableType]:
         f"{run.policy}.{run.hook}: {run.failure}{' (ignored: the policy abstained)' if run.ignored else ''}"
         for run in why.hooks
         if run.failure and run.failure not in why.error
-    ]
-    lines += [
-        f"{run.policy}.{run.hook} is a soft rule that would have left no node: it did not count"
-        for run in why.hooks
-        if run.void
     ]
     if why.bind_error:
         lines.append(f"bind: {why.bind_error}")

@@ -18,6 +18,8 @@ def headline(why: "Why") -> str:
     """What became of the pod, in a few words."""
     if why.decision == 0:
         return "not created"
+    if why.gone:
+        return f"gone, was on {why.chosen}"
     if why.chosen:
         return f"on {why.chosen}"
     if why.kept_out:
@@ -33,11 +35,18 @@ def outcome(why: "Why") -> str:
         return _would_be(why)
     if why.kept_out and not why.chosen:
         return f"It is kept out of the queue: {why.kept_out}. It is asked about again when that may change."
+    gone = _gone(why) if why.gone else ""
     if why.schedules:
-        return why_placed.outcome(why, unseen=_unseen(why))
+        return why_placed.outcome(why, unseen=_unseen(why)) + gone
     if why.observe and not why.chosen:
         return _observed(why)
-    return _chosen(why) if why.chosen else _nowhere(why)
+    return _chosen(why) + gone if why.chosen else _nowhere(why)
+
+
+def _gone(why: "Why") -> str:
+    if why.evicted_for:
+        return f" It had to leave for {why.evicted_for}, and is gone."
+    return " It is not there any more: it has ended, or was deleted."
 
 
 def _observed(why: "Why") -> str:

@@ -133,11 +133,13 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
     would_drop: tuple[tuple[str, str, str], ...] = ()
     """The same for each candidate that a shadow policy would have left out, and nobody did."""
     node: str = ""
-    """Of a bind: the node."""
+    """Of a bind and of an eviction: the node."""
     kept: NDArray[np.uint32] | None = None
     """Of an answer that was cut down: the places of the nodes that were told, the best first."""
     turn: int = 0
     """How often the pod was told others before them."""
+    others: tuple[str, ...] = ()
+    """Of ``evict``: the pods that have to leave for this one; of ``evicted``: the one that it leaves for."""
 
     @property
     def nodes(self) -> list[str]:

@@ -124,6 +124,10 @@ class Why(Struct, frozen=True, rename="camel"):
     """The first few of them."""
     turn: int = 0
     """How often the pod was told others before them."""
+    gone: bool = False
+    """The pod has ended, or was deleted: ``chosen`` is where it was."""
+    evicted_for: str = ""
+    """The pod that it had to leave for, of the last eviction that we asked for."""
     schedules: bool = False
     """Bayplan places pods itself, as ``bayplan schedule``: kube-scheduler has no say."""
 
@@ -143,16 +147,17 @@ def explain(
     # A pod of the same name that is gone is another pod.
     entries = [entry for entry in entries if entry.pod.uid == entries[0].pod.uid]
     verbs = [entry.verb for entry in entries]
-    place = next((verbs.index(verb) for verb in ("filter", "gate") if verb in verbs), None)
+    # Of an extender that is asked for scores alone, these are all there is.
+    place = next((verbs.index(verb) for verb in ("filter", "gate", "prioritize") if verb in verbs), None)
     if place is None:
         return None
     # A pod that was never let in was judged on no node.
-    judged = verbs[place] == "filter"
+    judged = verbs[place] != "gate"
     # By their order: numbers begin anew with each start, and a journal on disk has several.
     filtered, since = entries[place], entries[:place]
     cut = next((entry for entry in since if entry.verb == "keep"), None)
     # Where one node was told nobody asks for scores: those that it was chosen by are all there are.
-    scored = next((entry for entry in since if entry.verb == "prioritize"), cut)
+    scored = next((entry for entry in entries[: place + 1] if entry.verb == "prioritize"), cut)
     bound = next((entry for entry in since if entry.verb == "bind"), None)
     preempted = next((entry for entry in since if entry.verb == "preempt"), None)
     offered = [*filtered.nodes, *filtered.not_in_view]
@@ -181,11 +186,12 @@ def explain(
         event=_event(filtered, never_offered=len(missing or ())),
         bind_error=bound.error if bound else "",
         left_out=[] if preempted is None else left_out(preempted),
-        hooks=[_run(voice) for entry in (filtered, scored) if entry for voice in entry.voices],
+        hooks=[_run(voice) for entry in {filtered: 0, scored: 0} if entry for voice in entry.voices],
         kept_out=entries[0].error if verbs[0] == "gate" else "",
         kept=0 if cut is None or cut.kept is None else len(cut.kept),
         kept_nodes=[] if cut is None else cut.kept_names(_EXAMPLES),
         turn=0 if cut is None else cut.turn,
+        evicted_for=next((", ".join(entry.others) for entry in since if entry.verb == "evicted"), ""),
         schedules=to_wire is None,
     )
 
@@ -295,6 +301,10 @@ def _told(entry: Entry) -> Told:
         text = "let in"
     elif entry.verb == "bind":
         text = f"bound to {entry.node}"
+    elif entry.verb == "evict":
+        text = f"{', '.join(entry.others)} must leave {entry.node} for it"
+    elif entry.verb == "evicted":
+        text = f"must leave {entry.node} for {', '.join(entry.others)}"
     elif entry.verb == "preempt":
         text = f"{len(entry.dropped)} candidates left out"
     elif entry.kept is not None:

@@ -107,7 +107,7 @@ class DecisionLine(Line, frozen=True, kw_only=True, tag="decision"):
     error: str
     observe: bool
     node: str
-    """Of a bind: the node."""
+    """Of a bind and of an eviction: the node."""
     hooks: list[HookLine]
     not_in_view: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -123,6 +123,8 @@ class DecisionLine(Line, frozen=True, kw_only=True, tag="decision"):
     """Of an answer that was cut down: the places of the nodes that were told, the best first."""
     turn: int = 0
     """How often the pod was told others before them."""
+    others: tuple[str, ...] = ()
+    """Of an eviction: who has to leave for the pod, or for whom it leaves."""
 
 
 class PlacedPod(Struct, frozen=True):

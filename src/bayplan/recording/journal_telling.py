@@ -56,6 +56,7 @@ def line_of(entry: Entry, *, nodes: int, schedules: bool = False) -> DecisionLin
         total=_array(entry.total),
         kept=_array(entry.kept),
         turn=entry.turn,
+        others=entry.others,
     )
 
 
@@ -90,6 +91,7 @@ def entry_of(line: DecisionLine, names: Sequence[str]) -> Entry:
         node=line.node,
         kept=kept,
         turn=line.turn,
+        others=line.others,
     )
 
 

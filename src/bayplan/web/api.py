@@ -28,12 +28,14 @@ class Summary(Struct, frozen=True, rename="camel"):
     policies: list[str]
     """Who refused them."""
     best: str
-    """The best node, of scores; the node, of a bind."""
+    """The best node, of scores; the node, of a bind and of an eviction."""
     seconds: float
     error: str
     observe: bool
     kept: int = 0
     """Of an answer that was cut down: how many nodes kube-scheduler was told."""
+    others: tuple[str, ...] = ()
+    """Of an eviction: who has to leave for the pod, or for whom it leaves."""
 
 
 class VoiceDetail(Struct, frozen=True, rename="camel"):
@@ -159,6 +161,7 @@ def summary(entry: Entry) -> Summary:
         error=entry.error,
         observe=entry.observe,
         kept=0 if entry.kept is None else len(entry.kept),
+        others=entry.others,
     )
 
 

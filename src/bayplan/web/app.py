@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from bayplan.snapshot.cluster import Snapshot
 from bayplan.web.api import Lines, Wanted, detail
 from bayplan.web.decision import decision_page
 from bayplan.web.door import Door
@@ -29,11 +28,11 @@ from bayplan.web.series import Series
 from bayplan.web.shadow import shadow_page
 from bayplan.web.sight import Sight
 from bayplan.web.state import state_page
+from bayplan.web.unknown import why_unknown
 
 _DECISION = re.compile(r"/decisions/(\d{1,18})")
 _WHY = re.compile(r"/api/why/([^/]+)/([^/]+)")
 _LIMIT = 1000
-_NAMESAKES = 3
 _STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HEADERS = {
     "Content-Security-Policy": (
@@ -193,26 +192,11 @@ class PageApp:
         def make() -> web.Response:
             found = self._sight.why(key, cluster, weight=weight)
             if found is None:
-                why_not = self._namesakes(key) or self._not_placed(key, cluster)
+                why_not = why_unknown(self._sight, key, cluster)
                 return _said(404, f"no decision about pod {key} in the journal{why_not}")
             return _json(found)
 
         return make
-
-    def _namesakes(self, key: str) -> str:
-        """Why that may be: there are pods of that name elsewhere."""
-        name = key.rpartition("/")[2]
-        others = {entry.pod.key for entry in self._sight.journal.entries() if entry.pod.name == name}
-        return f", and about {' and '.join(sorted(others)[:_NAMESAKES])} there is" if others else ""
-
-    def _not_placed(self, key: str, cluster: Snapshot | None) -> str:
-        """Why that may be: nobody asked; or of a scheduler, which knows more, that the pod is not its own."""
-        if self._sight.to_wire is not None or cluster is None:
-            return ": nobody asked, or it was long ago"
-        pod = next((pod for pod in cluster.pods if pod.key == key), None)
-        if pod is None:
-            return ": there is no such pod"
-        return f": the pod has schedulerName {pod.scheduler_name}; if that is ours, it was long ago"
 
     def _nothing(self, text: str) -> web.Response:
         page = frame("Not found", heading("Not found"), notice(text), here="", version=self._sight.version)

@@ -10,6 +10,7 @@ from bayplan.web.frame import bar, duration, facts, frame, heading, mark, notice
 from bayplan.web.markup import Child, Html, link, tag
 from bayplan.web.node_table import node_table
 from bayplan.web.nodes import NodeQuery, choose
+from bayplan.web.page import DOES, done
 
 _EXAMPLES = 3
 
@@ -42,10 +43,8 @@ def _told(line: Summary) -> Child:
         return [f"{line.kept:,} of {line.offered:,} nodes that passed kept: ", tag("b", line.best), more]
     if line.verb == "prioritize":
         return [f"{line.offered:,} nodes scored, best: ", tag("b", line.best or "none")]
-    if line.verb == "bind":
-        return ["to ", tag("b", line.best)]
-    if line.verb == "gate":
-        return "kept out of the queue" if line.error else "let into the queue"
+    if line.verb in DOES:
+        return done(line)
     return f"{sum(line.reasons.values()):,} left out" if line.verb == "preempt" else line.verb
 
 

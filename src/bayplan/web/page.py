@@ -12,7 +12,8 @@ from bayplan.web.plots import plots
 from bayplan.web.series import Moment
 
 RESULTS = ("ok", "refused", "error")
-VERBS = ("filter", "keep", "prioritize", "preempt", "bind", "recheck", "gate")
+DOES = ("bind", "gate", "evict", "evicted")
+VERBS = ("filter", "keep", "prioritize", "preempt", "recheck", *DOES)
 PAGE_LINES = 50
 _SHOWN_REASONS = 3
 _CLOCK = re.compile(r"T(\d\d:\d\d:\d\d)")
@@ -106,13 +107,23 @@ def _line(line: Summary) -> Html:
     )
 
 
-def _why(line: Summary) -> Child:
-    if line.error:
-        return line.error
+def done(line: Summary) -> Child:
+    """What was done, of a verb that judges no nodes."""
     if line.verb == "bind":
         return ["bound to ", tag("b", line.best)]
     if line.verb == "gate":
-        return "let in"
+        return "kept out of the queue" if line.error else "let into the queue"
+    others = ", ".join(line.others)
+    if line.verb == "evict":
+        return [others, " must leave ", tag("b", line.best), " for it"]
+    return ["must leave ", tag("b", line.best), f" for {others}"]
+
+
+def _why(line: Summary) -> Child:
+    if line.error:
+        return line.error
+    if line.verb in DOES:
+        return done(line)
     if line.verb == "keep":
         return ["kept: ", tag("b", line.best), f" and {line.kept - 1:,} more" if line.kept > 1 else ""]
     if line.best:

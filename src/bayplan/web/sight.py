@@ -1,6 +1,6 @@
 """What the page can see of a server: it reads, and changes nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ class Sight:
     """Columns that policies name, beside those that every cluster has."""
     policies: Callable[[], Sequence[str]] = tuple
     """Names of the policies at work."""
+    schedulers: Callable[[], Collection[str]] = tuple
+    """Where Bayplan places pods itself: the names that it does so by."""
     shadow: Callable[[], ShadowReport] = lambda: NO_SHADOW
     """How a candidate does beside them; asked by the event loop's thread alone."""
 
@@ -49,9 +51,12 @@ class Sight:
         chosen = _node_of(uid, cluster) or bound_node(entries)
         names = None if cluster is None else cluster.nodes.names
         found = explain(entries, every_node=names, chosen=chosen, to_wire=self.to_wire, weight=weight)
-        if found is not None and cluster is not None and not cluster.pods_known:
-            found = msgspec.structs.replace(found, pods_followed=False)
-        return found
+        if found is None or cluster is None:
+            return found
+        if not cluster.pods_known:
+            return msgspec.structs.replace(found, pods_followed=False)
+        gone = bool(uid and found.chosen) and uid not in cluster.pods_by_uid
+        return msgspec.structs.replace(found, gone=gone)
 
 
 def _node_of(uid: str, cluster: Snapshot | None) -> str:

@@ -153,6 +153,13 @@ def test_a_proxy_of_the_environment_is_not_asked(page: Serve, monkeypatch: pytes
     assert proxy.asked == []
 
 
+def test_a_server_that_says_why_it_knows_nothing_is_not_asked_whether_it_runs(page: Serve) -> None:
+    with pytest.raises(AskError) as error:
+        ask_why([page(NOT_OURS, 404).url], "shop/p", weight=1)
+
+    assert str(error.value).endswith("knows nothing about the pod: its schedulerName is other")
+
+
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [

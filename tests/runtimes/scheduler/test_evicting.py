@@ -64,6 +64,7 @@ class Stage:
     def __init__(self, *script: Exception | None) -> None:
         self.api, self.told, self.registry = Api(*script), Told(), CollectorRegistry()
         self.inbox = Inbox(["ours"], PodQueue(), Nominations())
+        self.noted: list[tuple[list[str], str]] = []
         metrics = ScheduleMetrics(self.registry)
         self.evicting = Evicting(
             self.api,  # type: ignore[arg-type]
@@ -71,6 +72,7 @@ class Stage:
             self.told,  # type: ignore[arg-type]
             metrics,
             timeout_seconds=5,
+            evicted=lambda victims, pod: self.noted.append(([each.name for each in victims], pod.name)),
         )
         self.inbox.pod_is(make_pod("urgent", uid="urgent", priority=10, spec=OURS))
         waiting = self.inbox.queue.take()
@@ -99,6 +101,7 @@ async def test_a_victim_is_marked_and_deleted_by_its_uid() -> None:
     assert (method, path) == ("DELETE", "/api/v1/namespaces/default/pods/victim")
     assert options["preconditions"] == {"uid": "victim"}
     assert stage.told.victims == ["victim"]
+    assert stage.noted == [(["victim"], "urgent")]
     assert stage.registry.get_sample_value("bayplan_preemption_victims_sum") == 1
 
 
@@ -150,6 +153,7 @@ async def test_where_a_victim_cannot_be_told_nothing_is_kept_and_the_pod_comes_a
 
     assert stage.inbox.nominations.of("urgent") is None
     assert stage.inbox.queue.count("backoff") == 1
+    assert stage.noted == []
 
 
 async def test_who_counted_on_the_node_and_is_less_important_has_to_look_again() -> None:

@@ -86,6 +86,9 @@ def newest(key: str, said: dict[str, Said], *, hint: str, who: str = "server") -
                 "\nThere may be no policy for it, kube-scheduler may not have asked yet, or it was long ago;"
                 " is the namespace right (-n)?"
             )
+        elif any(each.problem.startswith(NOTHING) for each in problems):
+            # It has said why.
+            hint = ""
         lines = "".join(f"\n  {each.server}: {each.problem}" for each in problems)
         raise AskError(f"no {who} can say why about pod {key}:{lines}{hint}")
     best = max(found, key=lambda server: found[server].at)

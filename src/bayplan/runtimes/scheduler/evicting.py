@@ -6,7 +6,7 @@ one cannot be told the pod is tried again, with the room that those who do leave
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.evict import evict_pod
@@ -34,8 +34,11 @@ class Evicting:
         metrics: ScheduleMetrics,
         *,
         timeout_seconds: float,
+        evicted: Callable[[Sequence[Pod], Pod], None] = lambda *_: None,
     ) -> None:
+        """``evicted`` is told who was asked to leave, and for which pod."""
         self._client = client
+        self._evicted = evicted
         self._seconds = timeout_seconds
         self._inbox = inbox
         self._reporter = reporter
@@ -71,7 +74,10 @@ class Evicting:
         # The last one alone, and only if all others have been told: if not, he may not have to leave at all.
         for some in (to_tell[:-1], to_tell[-1:]):
             told = await asyncio.gather(*(self._leave(victim, pod) for victim in some))
-            leaving.update(victim.uid for victim, done in zip(some, told, strict=True) if done)
+            left = [victim for victim, done in zip(some, told, strict=True) if done]
+            leaving.update(victim.uid for victim in left)
+            if left:
+                self._evicted(left, pod)
             if not all(told):
                 break
         if len(leaving) == len(eviction.victims):

@@ -305,7 +305,12 @@ class Server:
         )
         reporter.busy = lambda: self.placing.count > 0
         self.evicting = Evicting(
-            client, self.inbox, reporter, self.schedule_metrics, timeout_seconds=options.bind_seconds
+            client,
+            self.inbox,
+            reporter,
+            self.schedule_metrics,
+            timeout_seconds=options.bind_seconds,
+            evicted=self._note_evicted,
         )
         self.evicting.why_not = self.live.why_not_bind
         self.gangs = Gangs(
@@ -405,6 +410,15 @@ class Server:
     def _note_bind(self, pod: Pod, node: str, error: str) -> None:
         self.journal.note("bind", PodRef.of(pod), generation=self.generation.number, error=error, node=node)
         self.onlookers.bound(pod, node, error)
+
+    def _note_evicted(self, victims: Sequence[Pod], pod: Pod) -> None:
+        """Of both sides: whoever asks about either of them finds the other."""
+        generation, node = self.generation.number, victims[0].node_name
+        names = tuple(victim.key for victim in victims)
+        self.journal.note("evict", PodRef.of(pod), generation=generation, node=node, others=names)
+        for victim in victims:
+            who = PodRef.of(victim)
+            self.journal.note("evicted", who, generation=generation, node=node, others=(pod.key,))
 
     def _asks(self, pod: Pod) -> bool:
         return self.asking.concerns(pod)

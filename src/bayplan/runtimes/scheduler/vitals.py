@@ -61,6 +61,7 @@ class Vitals:
             version=server.options.version,
             columns=lambda: list({column: None for p in server.policies for column in p.columns}),
             policies=lambda: [policy.name for policy in server.policies],
+            schedulers=lambda: server.inbox.names,
             shadow=server.shadow.report,
         )
 
