@@ -1,9 +1,12 @@
-"""What the server really exposes, to hold rules and dashboards against."""
+"""What server and scheduler really expose, to hold rules and dashboards against."""
 
 import re
 from collections.abc import Iterator
 
+from prometheus_client import CollectorRegistry
+
 from bayplan.ops.metrics import Metrics
+from bayplan.ops.schedule_metrics import ScheduleMetrics
 
 NAME = re.compile(r"\b(?:bayplan|process)_\w+")
 SELECTOR = re.compile(r"\b(bayplan_\w+)\{([^}]*)\}")
@@ -14,15 +17,25 @@ TARGET_LABELS = {"job", "instance", "namespace"}
 
 def samples() -> dict[str, set[str]]:
     """Names of the series, each with its labels."""
-    found: dict[str, set[str]] = {}
     metrics = Metrics(version="0")
-    own = {
-        kind._name: set(kind._labelnames)
-        for kind in (*vars(metrics).values(), *vars(metrics.shadow).values())
-        if hasattr(kind, "_labelnames")
+    return {
+        **_series(metrics.registry, metrics, metrics.shadow),
+        "bayplan_info": {"version", "python"},
+        **scheduler_samples(),
     }
-    own["bayplan_info"] = {"version", "python"}
-    for family in metrics.registry.collect():
+
+
+def scheduler_samples() -> dict[str, set[str]]:
+    """Those that ``bayplan schedule`` has and ``bayplan serve`` has not."""
+    registry = CollectorRegistry()
+    return _series(registry, ScheduleMetrics(registry))
+
+
+def _series(registry: CollectorRegistry, *owners: object) -> dict[str, set[str]]:
+    kinds = [kind for owner in owners for kind in vars(owner).values() if hasattr(kind, "_labelnames")]
+    own = {kind._name: set(kind._labelnames) for kind in kinds}
+    found: dict[str, set[str]] = {}
+    for family in registry.collect():
         for suffix in _SUFFIXES.get(family.type, ("",)):
             extra = {"le"} if suffix == "_bucket" else set()
             found[family.name + suffix] = own.get(family.name, set()) | extra
@@ -30,7 +43,7 @@ def samples() -> dict[str, set[str]]:
 
 
 def strangers(expression: str, *, but: set[str] = frozenset()) -> Iterator[str]:  # type: ignore[assignment]
-    """Metrics and labels in an expression that the server does not have."""
+    """Metrics and labels in an expression that neither of them has."""
     known = samples()
     for recorded in but:
         expression = expression.replace(recorded, "")
