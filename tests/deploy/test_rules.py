@@ -1,6 +1,5 @@
 """The alerts fire when they should and say what to do; they ask for nothing that the server does not have."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,10 @@ import pytest
 import yaml
 
 from tests.deploy.exposed import strangers
-from tests.e2e.prometheus_binary import require
+from tests.deploy.promtool import complaints, inputs, promtool
 
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "bayplan-rules.yaml"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "observe.md"
 GROUPS = yaml.safe_load(RULES.read_text())["groups"]
 EVERY = [rule for group in GROUPS for rule in group["rules"]]
 RECORDED = {rule["record"] for rule in EVERY if "record" in rule}
@@ -20,6 +20,52 @@ OTHER = 'job="bayplan",instance="b:8889"'
 SLOW = 'bayplan_request_duration_seconds_bucket{verb="filter",job="bayplan",instance="a:8889",le='
 LATE = 'bayplan_event_loop_lag_seconds_bucket{job="bayplan",instance="a:8889",le='
 DAY = 86400
+
+
+def pending(queue: str, target: str = TARGET) -> str:
+    return f'bayplan_pending_pods{{queue="{queue}",{target}}}'
+
+
+def attempts(result: str, target: str = TARGET) -> str:
+    return f'bayplan_schedule_attempts_total{{result="{result}",profile="mine",{target}}}'
+
+
+def reports(result: str) -> str:
+    return f'bayplan_schedule_reports_total{{kind="event",result="{result}",{TARGET}}}'
+
+
+def writer(target: str = TARGET) -> str:
+    return f'bayplan_writer{{lease="kube-system/mine",{target}}}'
+
+
+# Who stands by sees the same pods wait, and tries none.
+STANDS_BY = {
+    writer(OTHER): "0x60",
+    pending("active", OTHER): "7x60",
+    pending("unschedulable", OTHER): "7x60",
+    attempts("scheduled", OTHER): "0x60",
+    attempts("unschedulable", OTHER): "0x60",
+    attempts("error", OTHER): "0x60",
+}
+IDLE = {
+    **STANDS_BY,
+    pending("active", OTHER): "0x60",
+    pending("unschedulable", OTHER): "0x60",
+    writer(): "1x60",
+    pending("active"): "0x60",
+    pending("unschedulable"): "0x60",
+    pending("gated"): "3x60",
+    pending("gang"): "3x60",
+    attempts("scheduled"): "99x60",
+    attempts("unschedulable"): "5x60",
+    attempts("error"): "5x60",
+    reports("written"): "99x60",
+    reports("dropped"): "5x60",
+    reports("failed"): "5x60",
+}
+OF_SCHEDULE = [
+    rule["alert"] for group in GROUPS if group["name"] == "bayplan.schedule" for rule in group["rules"]
+]
 
 
 @pytest.mark.parametrize("rule", [pytest.param(r, id=r.get("alert") or r["record"]) for r in EVERY])
@@ -33,6 +79,11 @@ def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> Non
     assert rule["annotations"]["summary"].endswith(".")
     assert len(rule["annotations"]["summary"]) < 120
     assert len(rule["annotations"]["description"].split()) >= 15
+
+
+@pytest.mark.parametrize("rule", ALERTS)
+def test_an_alert_is_in_the_guide(rule: dict[str, Any]) -> None:
+    assert f"`{rule['alert']}`" in GUIDE.read_text()
 
 
 def test_names_are_there_once() -> None:
@@ -142,10 +193,39 @@ FIRES = [
         {f'{LATE}"0.25"}}': "0x40", f'{LATE}"0.5"}}': "0+60x40", f'{LATE}"+Inf"}}': "0+60x40"},
         16,
     ),
+    (
+        "BayplanSchedulingErrors",
+        {**STANDS_BY, writer(): "1x60", attempts("scheduled"): "0+90x60", attempts("error"): "0+10x60"},
+        16,
+    ),
+    (
+        "BayplanNothingScheduled",
+        {
+            **STANDS_BY,
+            writer(): "1x60",
+            pending("unschedulable"): "2x60",
+            attempts("scheduled"): "99x60",
+            attempts("unschedulable"): "0+1x60",
+        },
+        31,
+    ),
+    (
+        "BayplanSchedulingStalled",
+        {
+            **STANDS_BY,
+            writer(): "1x60",
+            pending("active"): "2x60",
+            attempts("scheduled"): "99x60",
+            attempts("error"): "5x60",
+        },
+        11,
+    ),
+    ("BayplanReportsDropped", {reports("written"): "0+900x60", reports("dropped"): "0+1x60"}, 12),
+    ("BayplanReportsFailing", {reports("written"): "0+4x60", reports("failed"): "0+6x60"}, 16),
 ]
 
 QUIET = [
-    pytest.param("BayplanAbsent", {f"bayplan_info{{{TARGET}}}": "1x30"}, id="there is one"),
+    pytest.param("BayplanAbsent", {f"bayplan_info{{{TARGET}}}": "1x60"}, id="there is one"),
     pytest.param("BayplanDown", {'up{job="other"}': "0x30"}, id="somebody else is down"),
     pytest.param(
         "BayplanNotReady",
@@ -229,6 +309,78 @@ QUIET = [
         {f'bayplan_certificate_expiry_timestamp_seconds{{use="server",{TARGET}}}': f"{8 * DAY}x30"},
         id="eight days are left",
     ),
+    *(pytest.param(alert, STANDS_BY, id=f"{alert}: it stands by, and nobody leads") for alert in OF_SCHEDULE),
+    *(pytest.param(alert, IDLE, id=f"{alert}: it has nothing to do") for alert in OF_SCHEDULE),
+    *(
+        pytest.param(
+            alert, {f"bayplan_info{{{TARGET}}}": "1x60", writer(): "1x60"}, id=f"{alert}: it is an extender"
+        )
+        for alert in OF_SCHEDULE
+    ),
+    pytest.param(
+        "BayplanSchedulingErrors",
+        {attempts("scheduled"): "0+99x60", attempts("unschedulable"): "0+99x60", attempts("error"): "0+1x60"},
+        id="one attempt in two hundred fails",
+    ),
+    pytest.param(
+        "BayplanSchedulingErrors",
+        {attempts("scheduled"): "0x60", attempts("unschedulable"): "0+9x60", attempts("error"): "0x60"},
+        id="a pod that fits nowhere is no error",
+    ),
+    pytest.param(
+        "BayplanNothingScheduled",
+        {
+            **STANDS_BY,
+            writer(): "1x60",
+            pending("unschedulable"): "5x60",
+            attempts("scheduled"): "0+1x60",
+            attempts("unschedulable"): "0+9x60",
+        },
+        id="five fit nowhere and others are bound",
+    ),
+    pytest.param(
+        "BayplanNothingScheduled",
+        {
+            writer(): "1x20 0x40",
+            writer(OTHER): "0x20 1x40",
+            pending("unschedulable"): "5x60",
+            pending("unschedulable", OTHER): "5x60",
+            attempts("scheduled"): "0+1x20 20x40",
+            attempts("scheduled", OTHER): "0x20 0+1x40",
+        },
+        id="another one leads now, and binds",
+    ),
+    pytest.param(
+        "BayplanSchedulingStalled",
+        {
+            **STANDS_BY,
+            writer(): "1x60",
+            pending("active"): "500x60",
+            attempts("scheduled"): "0x60",
+            attempts("unschedulable"): "0+9x60",
+        },
+        id="many wait, and it goes on",
+    ),
+    pytest.param(
+        "BayplanSchedulingStalled",
+        {**IDLE, pending("unschedulable"): "4x60", pending("backoff"): "4x60"},
+        id="nobody is next",
+    ),
+    pytest.param(
+        "BayplanReportsDropped",
+        {reports("written"): "0+900x60", reports("dropped"): "0x5 9000x55"},
+        id="once there were too many",
+    ),
+    pytest.param(
+        "BayplanReportsFailing",
+        {reports("written"): "0x60", reports("failed"): "0x5 1x55"},
+        id="one pod was gone, and there was nothing else to tell",
+    ),
+    pytest.param(
+        "BayplanReportsFailing",
+        {reports("written"): "0+60x60", reports("failed"): "0+20x60"},
+        id="pods come and go",
+    ),
 ]
 
 
@@ -250,7 +402,7 @@ def test_an_alert_fires_after_a_while_and_not_at_once(
 @pytest.mark.e2e
 @pytest.mark.parametrize(("alert", "series"), QUIET)
 def test_an_alert_is_quiet_when(tmp_path: Path, alert: str, series: dict[str, str]) -> None:
-    assert counted(tmp_path, alert, series, [(minute, 0) for minute in (1, 6, 12, 18)]) == ""
+    assert counted(tmp_path, alert, series, [(minute, 0) for minute in (1, 6, 12, 18, 36, 58)]) == ""
 
 
 @pytest.mark.e2e
@@ -264,20 +416,18 @@ def test_what_people_read_names_the_one_it_is_about(tmp_path: Path) -> None:
         },
     }
     test = {
-        "interval": "1m",
-        "input_series": [{"series": f'bayplan_policy_healthy{{policy="rack",{TARGET}}}', "values": "0x30"}],
+        "input_series": inputs({f'bayplan_policy_healthy{{policy="rack",{TARGET}}}': "0x30"}),
         "alert_rule_test": [{"eval_time": "6m", "alertname": "BayplanPolicyStuck", "exp_alerts": [fired]}],
     }
 
-    assert complaints(tmp_path, test) == ""
+    assert complaints(tmp_path, test, rules=[RULES]) == ""
 
 
 def counted(folder: Path, alert: str, series: dict[str, str], expected: list[tuple[int, int]]) -> str:
     """What Prometheus says against so many of the alert at each minute; ``""`` when it agrees."""
     firing = f'ALERTS{{alertname="{alert}",alertstate="firing"}}'
     test = {
-        "interval": "1m",
-        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "input_series": inputs(series),
         "promql_expr_test": [
             {
                 "expr": f"count({firing})",
@@ -287,17 +437,4 @@ def counted(folder: Path, alert: str, series: dict[str, str], expected: list[tup
             for minute, count in expected
         ],
     }
-    return complaints(folder, test)
-
-
-def complaints(folder: Path, test: dict[str, Any]) -> str:
-    file = folder / "test.yaml"
-    content = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}
-    file.write_text(yaml.safe_dump(content, width=1000))
-    ended = promtool("test", "rules", str(file))
-    return "" if ended.returncode == 0 else ended.stdout + ended.stderr
-
-
-def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(require("promtool")), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return complaints(folder, test, rules=[RULES])
