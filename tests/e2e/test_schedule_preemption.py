@@ -12,6 +12,7 @@ import pytest
 from tests.controlplane.client import Json
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import wait_until
+from tests.e2e.asking import why
 from tests.e2e.second_scheduler import NAME, SecondScheduler
 from tests.e2e.slices import MEMORY, NO_SLICE, SHARED, SLICE, create_slices, owners, wait_owners
 
@@ -65,6 +66,13 @@ def test_a_slice_is_freed_by_an_eviction_and_handed_to_the_pod(cluster: ControlP
         assert {after["urgent"], after["urgent-too"]} == {before[name] for name in gone}
         assert "waits" not in owners(cluster)
         assert bayplan.metric("bayplan_preemption_victims_sum") == 2
+        page = f"http://127.0.0.1:{bayplan.page_port}"
+        wait_until(lambda: all(why(victim, page)["gone"] for victim in gone), 30, what="they are gone")
+        left_for = {why(victim, page)["evictedFor"] for victim in gone}
+        assert left_for == {"default/urgent", "default/urgent-too"}
+        told = [told["text"] for told in why("urgent", page)["history"] if told["verb"] == "evict"]
+        assert len(told) == 1
+        assert told[0].split()[0].removeprefix("default/") in gone
 
 
 def test_a_protected_pod_stays_and_the_cheapest_of_the_others_leaves(
