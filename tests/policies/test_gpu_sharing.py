@@ -71,7 +71,10 @@ def test_filter(pod: Any, passed: list[str]) -> None:
 @pytest.mark.parametrize(
     ("pod", "node", "text", "detail"),
     [
-        pytest.param(asks(1001), "large", "no device has enough left", "1000 left, 1001 needed", id="one"),
+        pytest.param(
+            asks(1001), "large", "no device is that large", "1000 at most, 1001 asked for", id="too large"
+        ),
+        pytest.param(asks(10), "no-gpu", "no device has enough left", "0 left, 10 needed", id="no device"),
         pytest.param(
             asks(500, 8000),
             "lopsided",

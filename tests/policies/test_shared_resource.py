@@ -57,8 +57,8 @@ def test_filter(asked: int | None, passed: list[str]) -> None:
 def test_the_reason_has_its_numbers() -> None:
     result = run_policy(SharedResource, make_pod(requests={MEMORY: 700}), CLUSTER, args=ARGS)
 
-    assert result.refused["small"] == "no device has enough left"
-    assert result.details["small"] == "500 left, 700 needed"
+    assert result.refused["small"] == "no device is that large"
+    assert result.details["small"] == "500 at most, 700 asked for"
     assert result.details["no-gpu"] == "0 left, 700 needed"
 
 
@@ -106,10 +106,12 @@ def test_first_fit_passes_by_a_device_that_is_too_full() -> None:
 
 
 def test_who_comes_too_late_is_refused_at_bind_in_the_filters_words() -> None:
-    bound = bind(SharedResource, make_pod(requests={MEMORY: 600}), "small", CLUSTER, args=ARGS)
+    cluster = make_cluster([gpu_node("small", "500")], [held(0, 200, "small")])
+
+    bound = bind(SharedResource, make_pod(requests={MEMORY: 400}), "small", cluster, args=ARGS)
 
     assert bound.refusal == "node small: no device has enough left, just now"
-    assert bound.cluster is CLUSTER
+    assert bound.cluster is cluster
 
 
 def test_a_pod_that_holds_the_resource_without_us_may_be_on_any_device() -> None:

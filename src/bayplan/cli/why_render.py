@@ -118,12 +118,18 @@ def _counts(why: "Why") -> Table:
 def _refused(group: "RefusedGroup") -> RenderableType:
     by = group.policy if group.policy == group.hook else f"{group.policy}, {group.hook}"
     head = Text.assemble((f"{group.count} {_plain(group.reason)}", "bold"), f"  by {by}")
-    nodes = _grid()
-    for node, detail in zip(group.nodes, group.details, strict=True):
-        nodes.add_row(_plain(node), _plain(detail))
-    lines: list[RenderableType] = [head, Padding(nodes, (0, 0, 0, 2))]
-    if group.count > len(group.nodes):
-        lines.append(Text(f"  and {group.count - len(group.nodes)} more"))
+    lines: list[RenderableType] = [head]
+    if len(group.nodes) > 1 and len(set(group.details)) == 1 and group.details[0]:
+        # The same for all of them: it is said once.
+        lines.append(Padding(Text(_plain(group.details[0])), (0, 0, 0, 2)))
+        lines.append(Padding(Text(_some(group.nodes, group.count)), (0, 0, 0, 2)))
+    else:
+        nodes = _grid()
+        for node, detail in zip(group.nodes, group.details, strict=True):
+            nodes.add_row(_plain(node), _plain(detail))
+        lines.append(Padding(nodes, (0, 0, 0, 2)))
+        if group.count > len(group.nodes):
+            lines.append(Text(f"  and {group.count - len(group.nodes)} more"))
     change = group.change or "the policy does not say"
     lines.append(Padding(Text(f"to pass: {change}", style="dim"), (0, 0, 0, 2)))
     return Group(*lines)

@@ -14,8 +14,19 @@ from bayplan.snapshot.cluster import Snapshot
 NAME = "Gang"
 # Numbers and names are details: a text is a label of a metric.
 _ROOM = frozenset({"pods", "nodes"})
-OUTSIDE = Reason("node is not in the domain of the gang", detail="{domain}", helped_by=_ROOM)
-WAITS = Reason("pod waits for its gang", detail="{said}", helped_by=_ROOM, of_pod=True)
+OUTSIDE = Reason(
+    "node is not in the domain of the gang",
+    detail="{domain}",
+    helped_by=_ROOM,
+    advice="the whole gang would have to fit into another domain",
+)
+WAITS = Reason(
+    "pod waits for its gang",
+    detail="{said}",
+    helped_by=_ROOM,
+    of_pod=True,
+    advice="all members would have to be there, and to fit at the same time",
+)
 
 _DOMAIN = Hook(NAME, "domain", HookSpec("filter", ("nodes",), "gang"), OUTSIDE.where)
 _TOGETHER = Hook(NAME, "together", HookSpec("filter", ("nodes",), "gang"), WAITS.where)

@@ -25,6 +25,12 @@ AnnotationKey = Annotated[
     str, msgspec.Meta(max_length=317, pattern=r"^(([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*)?$")
 ]
 
+TOO_LARGE = Reason(
+    "no device is that large",
+    detail="{size} at most, {need} asked for",
+    helped_by=frozenset({"nodes"}),
+    advice="ask for less, in the unit that the nodes' devices are counted in; 8Gi counts bytes",
+)
 NO_DEVICE = Reason("no device has enough left", detail="{best} left, {need} needed", preemptible=True)
 NOT_TOGETHER = Reason(
     "no device has enough of everything left", detail="needed of one device: {needs}", preemptible=True
@@ -109,7 +115,10 @@ class SharedResource:
         self._args = args
         key = (args.device_count and args.device_count.annotation) or ""
         self._bad_count = Reason(f"pod's annotation {key} is no number of devices")
-        self._mistyped = Reason(f"pod has no annotation {key}, but one that is nearly it")
+        self._mistyped = Reason(
+            f"pod has no annotation {key}, but one that is nearly it",
+            advice=f"the pod's annotation would have to be called {key}",
+        )
 
     @bayplan.filter(recheck=True)
     def fits(self, pod: Pod, nodes: NodeTable) -> Verdict | Reason | None:
@@ -124,7 +133,11 @@ class SharedResource:
             best = free.max(axis=0, initial=-1)
             unreadable = text.present & (best < 0)
             verdicts.append(UNREADABLE.where(unreadable, key=units.capacity.key, text=text))
-            verdicts.append(NO_DEVICE.where(best < need, best=np.maximum(best, 0), need=need))
+            lacking = best < need
+            if lacking.any():
+                size = units.largest(text)
+                verdicts.append(TOO_LARGE.where(lacking & (size > 0) & (size < need), size=size, need=need))
+            verdicts.append(NO_DEVICE.where(lacking, best=np.maximum(best, 0), need=need))
         fitting = _fitting(every_free, ask)
         if ask.devices > 1:
             found = fitting.sum(axis=0)

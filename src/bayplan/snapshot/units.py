@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.columns import Label, NodeAnnotation
+from bayplan.snapshot.strings import Strings
 
 ALLOCATION = "bayplan.dev/allocation"
 """The annotation of a bound pod that says what it got: resource, device, amount."""
@@ -82,6 +83,12 @@ class Units:
     def sizes(self, node: NodeObject) -> tuple[int, ...]:
         """How much each device of the node has; none where nobody says."""
         return device_sizes(self.capacity.texts(node).get(self.capacity.key))
+
+    def largest(self, capacities: Strings) -> NDArray[np.int64]:
+        """The size of each node's largest device, out of the column of capacities; 0 without one."""
+        sizes = [max(device_sizes(text), default=0) for text in capacities.values]
+        # The code of an absent text is -1: the last place.
+        return np.array([*sizes, 0], dtype=np.int64)[capacities.codes]
 
     def given_to(self, pod: Pod) -> Mapping[int, int]:
         """What we gave a pod, by device; nothing where its claim cannot be true.
