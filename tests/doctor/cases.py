@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.doctor.examine import examine, with_certificates
+from bayplan.doctor.examine import examine, with_files
 from bayplan.doctor.files import read_bytes, read_text
 from bayplan.doctor.finding import Finding
 from bayplan.doctor.ours import Ours, read_ours
@@ -39,7 +39,7 @@ class Case:
         """What doctor finds in the file, or in this text in its place."""
         setting = Setting(Version.read(self.version), self.ours(), NOW)
         given = read_text(self.path.read_bytes() if text is None else text, source=str(self.path))
-        return examine(given, with_certificates(given, setting))
+        return examine(given, with_files(given, setting))
 
 
 def read_case(path: Path) -> Case:

@@ -98,6 +98,26 @@ def test_a_corrected_file_is_always_correct_yaml_with_nothing_left_to_correct(ex
 
 
 @SLOW
+@given(
+    container=st.dictionaries(st.sampled_from(["workingDir", "volumeMounts", "name", "image"]), VALUES),
+    words=st.lists(SCALARS | st.sampled_from(["--config=/a/b", "sh", "-c", "kube-scheduler --port '"])),
+    mount=st.dictionaries(st.sampled_from(["name", "mountPath", "subPath"]), SCALARS | st.just("/a")),
+    volume=st.dictionaries(st.sampled_from(["name", "hostPath", "configMap"]), VALUES),
+)
+def test_no_shape_of_a_kube_scheduler_is_too_much(
+    container: dict[str, Any], words: list[Any], mount: dict[str, Any], volume: dict[str, Any]
+) -> None:
+    command = {"command": ["kube-scheduler", *words], "volumeMounts": [mount], **container}
+    pod = {"kind": "Pod", "spec": {"containers": [command, {"command": words}], "volumes": [volume]}}
+    maps = [{"kind": "ConfigMap", "metadata": {"name": volume.get("name")}, "data": volume}]
+
+    found = examined(yaml.safe_dump_all([pod, *maps], allow_unicode=True))
+
+    json.dumps([finding.told() for finding in found])
+    assert all(finding.what and finding.where.line for finding in found)
+
+
+@SLOW
 @given(st.binary(max_size=200))
 def test_bytes_that_mean_nothing_are_refused(content: bytes) -> None:
     assert isinstance(examined(content), list)

@@ -33,7 +33,7 @@ class _Unreadable(click.ClickException):
 @click.option(
     "--kubernetes-version",
     metavar="VERSION",
-    help="Which kube-scheduler reads the file.  [1.36, or that of the live cluster]",
+    help="Which kube-scheduler reads the file.  [of the cluster, of its image in FILE, or 1.36]",
 )
 @click.option("--live", is_flag=True, help="Look at a cluster, too.")
 @live_cluster_options

@@ -57,7 +57,7 @@ def _print(out: Console, finding: "Finding") -> None:
 
 def _summary(report: "Report") -> str:
     if not report.findings:
-        return f"[green]ok[/green]: no trap found, for Kubernetes {report.version}"
+        return f"[green]ok[/green]: no trap found, for {_kubernetes(report)}"
     numbers = [
         counted(number, name, f"{name}s")
         for name in ("error", "warning", "note")
@@ -65,4 +65,9 @@ def _summary(report: "Report") -> str:
     ]
     fixable = sum(finding.fixable for finding in report.findings)
     tail = f"; --fix corrects {fixable} of them" if fixable else ""
-    return f"{', '.join(numbers)}, for Kubernetes {report.version}{tail}"
+    return f"{', '.join(numbers)}, for {_kubernetes(report)}{tail}"
+
+
+def _kubernetes(report: "Report") -> str:
+    said = report.setting.version_from
+    return f"Kubernetes {report.version}" + (f" ({escape(said)})" if said else "")

@@ -20,6 +20,7 @@ from bayplan.doctor.plugins import check_plugins
 from bayplan.doctor.policies import check_our_policies, check_policies
 from bayplan.doctor.profiles import check_profiles
 from bayplan.doctor.scheduler_file import SchedulerFile
+from bayplan.doctor.scheduler_pods import check_scheduler_pods, host_files
 from bayplan.doctor.setting import Setting
 from bayplan.doctor.tls import certificate_files, check_our_door, check_tls
 from bayplan.doctor.versions import check_skew, check_versions
@@ -53,6 +54,7 @@ def examine(given: Given, setting: Setting) -> list[Finding]:
         found += examine_ours(setting.ours, setting)
     for page in given.workloads:
         found += check_workload(page, schedulers)
+    found += check_scheduler_pods(given, schedulers, setting)
     return ordered(found)
 
 
@@ -70,12 +72,13 @@ def ordered(found: Iterable[Finding]) -> list[Finding]:
     return sorted(unique, key=lambda f: (SEVERITIES.index(f.severity), f.where.source, f.where.line, f.id))
 
 
-def with_certificates(given: Given, setting: Setting) -> Setting:
-    """The setting with the ends of the certificates that files name and that are here to be read."""
+def with_files(given: Given, setting: Setting) -> Setting:
+    """The setting with what this machine has of the files that are named: the ends of certificates, gaps."""
     named = [path for page in given.schedulers for _, path in certificate_files(SchedulerFile(page))]
     named += setting.ours.certificates().values() if setting.ours else ()
     ends: dict[Path, datetime | None] = {path: chain_ends(path) for path in named if is_here(path)}
-    return replace(setting, certificates={**setting.certificates, **ends})
+    missing = frozenset(path for path in host_files(given) if _is_missing(path))
+    return replace(setting, certificates={**setting.certificates, **ends}, missing=missing)
 
 
 def is_here(path: Path) -> bool:
@@ -84,6 +87,17 @@ def is_here(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether its folder is here without it; elsewhere nothing can be said."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return path.parent != Path("/") and path.parent.is_dir()
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def _of_converted(page: Page, setting: Setting) -> Iterator[Finding]:

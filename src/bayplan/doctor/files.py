@@ -45,6 +45,8 @@ class Given:
     """BayplanConfigurations."""
     workloads: list[Page] = field(default_factory=list)
     """Pods, and what has a template of pods."""
+    config_maps: list[Page] = field(default_factory=list)
+    """They are of use beside something that mounts them."""
 
     def joined(self, other: "Given") -> "Given":
         """Both together."""
@@ -53,6 +55,7 @@ class Given:
             self.policies + other.policies,
             self.configurations + other.configurations,
             self.workloads + other.workloads,
+            self.config_maps + other.config_maps,
         )
 
     def __bool__(self) -> bool:
@@ -123,6 +126,8 @@ def _sort(page: Page, given: Given) -> None:
     elif isinstance(kind, str) and kind in _WORKLOADS:
         given.workloads.append(page)
     else:
+        if kind == "ConfigMap":
+            given.config_maps.append(page)
         for inner in _inside(page):
             _sort(inner, given)
 

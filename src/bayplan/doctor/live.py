@@ -90,7 +90,7 @@ async def _look(
         ours = [pod for pod in kept if is_bayplan(pod)]
         given = await _configurations(client, ours, unseen)
         read = version if not fixed_version else str(setting.version)
-        setting = replace(setting, version=_read(read, setting))
+        setting = replace(setting, version=_read(read, setting), version_from="")
         if nodes is not None:
             advertised = {name for node in nodes[0] for name in node.status.allocatable or ()}
             setting = replace(setting, nodes=len(nodes[0]), advertised=frozenset(advertised))

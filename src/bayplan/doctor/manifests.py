@@ -19,22 +19,27 @@ _NAME_LABELS = ("app.kubernetes.io/name", "app", "name", "component")
 
 def check_workload(page: Page, schedulers: Sequence[SchedulerFile]) -> Iterator[Finding]:
     """A pod or a template: the old annotation, and the hen and the egg."""
-    base = _TEMPLATE.get(str(page.data.get("kind")), ("spec", "template"))
+    base = pod_path(page.data)
     yield from _annotation(page, base)
     yield from _hen_and_egg(page, base, schedulers)
+
+
+def pod_path(data: Mapping[str, Any]) -> Path:
+    """Where the pod is, in a pod or in what makes pods."""
+    return _TEMPLATE.get(str(data.get("kind")), ("spec", "template"))
 
 
 def _annotation(page: Page, base: Path) -> Iterator[Finding]:
     # On a Deployment itself it means as little as in its template; people put it in both.
     for start in dict.fromkeys([base, ()]):
         path = (*start, "metadata", "annotations", ANNOTATION)
-        wanted = _at(page.data, path)
+        wanted = value_at(page.data, path)
         if wanted is None:
             continue
-        name = _at(page.data, (*base, "spec", "schedulerName"))
+        name = value_at(page.data, (*base, "spec", "schedulerName"))
         repairs: tuple[Repair, ...] = (Remove(path),)
         if name is None and isinstance(wanted, str) and wanted:
-            spec = _at(page.data, (*base, "spec"))
+            spec = value_at(page.data, (*base, "spec"))
             first = next(iter(spec), "") if isinstance(spec, dict) else ""
             put = Put((*base, "spec", "schedulerName"), wanted, after=first)
             repairs = (put, Remove(path)) if first else ()
@@ -43,7 +48,7 @@ def _annotation(page: Page, base: Path) -> Iterator[Finding]:
 
 
 def _hen_and_egg(page: Page, base: Path, schedulers: Sequence[SchedulerFile]) -> Iterator[Finding]:
-    template = _at(page.data, base)
+    template = value_at(page.data, base)
     spec = template.get("spec") if isinstance(template, dict) else None
     if not isinstance(spec, dict) or not is_bayplan(template) or spec.get("nodeName"):
         return
@@ -66,10 +71,10 @@ def waits_for(scheduler: SchedulerFile, scheduler_name: str) -> Entry | None:
 
 def is_bayplan(template: Mapping[str, Any]) -> bool:
     """Whether a pod, or a template of pods, is our server: by its labels or by what it runs."""
-    labels = _at(template, ("metadata", "labels"))
+    labels = value_at(template, ("metadata", "labels"))
     if isinstance(labels, dict) and any(labels.get(key) == "bayplan" for key in _NAME_LABELS):
         return True
-    containers = _at(template, ("spec", "containers"))
+    containers = value_at(template, ("spec", "containers"))
     for container in containers if isinstance(containers, list) else ():
         if not isinstance(container, dict):
             continue
@@ -82,7 +87,7 @@ def is_bayplan(template: Mapping[str, Any]) -> bool:
 
 def called(data: Mapping[str, Any]) -> str:
     """``Deployment web``."""
-    name = _at(data, ("metadata", "name"))
+    name = value_at(data, ("metadata", "name"))
     return f"{data.get('kind') or 'Pod'} {name}" if isinstance(name, str) else str(data.get("kind") or "Pod")
 
 
@@ -90,7 +95,8 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _at(data: Any, path: Path) -> Any:
+def value_at(data: Any, path: Path) -> Any:
+    """What is there; ``None`` where nothing is."""
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
     return data

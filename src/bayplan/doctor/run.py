@@ -9,12 +9,13 @@ from bayplan.config.cluster import open_cluster
 from bayplan.config.load import ConfigError
 from bayplan.config.v1 import ClusterSection
 from bayplan.doctor.cluster import check_cluster
-from bayplan.doctor.examine import examine, ordered, with_certificates
+from bayplan.doctor.examine import examine, ordered, with_files
 from bayplan.doctor.files import STDIN, Given, UnreadableError, read_bytes, read_files, read_text
 from bayplan.doctor.finding import Finding
 from bayplan.doctor.fix import Fixed, fix
 from bayplan.doctor.live import look
 from bayplan.doctor.ours import Ours, read_ours
+from bayplan.doctor.scheduler_container import scheduler_containers
 from bayplan.doctor.scheduler_file import SchedulerFile
 from bayplan.doctor.setting import Setting, Version
 
@@ -39,7 +40,12 @@ class Report:
     """Everything that was found."""
 
     findings: tuple[Finding, ...]
-    version: str
+    setting: Setting
+
+    @property
+    def version(self) -> str:
+        """The Kubernetes that it was examined for."""
+        return str(self.setting.version)
 
     def count(self, severity: str) -> int:
         """How many of one severity."""
@@ -54,6 +60,7 @@ class Report:
         return {
             "ok": not self.count("error"),
             "kubernetesVersion": self.version,
+            "kubernetesVersionFrom": self.setting.version_from,
             "findings": [finding.told() for finding in self.findings],
         }
 
@@ -66,8 +73,8 @@ def diagnose(request: Request) -> Report:
     given = _read(request.files)
     setting = _setting(request, given)
     if not request.live:
-        setting = with_certificates(given, setting)
-        return Report(tuple(examine(given, setting)), str(setting.version))
+        setting = with_files(given, setting)
+        return Report(tuple(examine(given, setting)), setting)
     section = ClusterSection(
         source="in-cluster" if request.in_cluster else "kubeconfig",
         kubeconfig=str(request.kubeconfig.absolute()) if request.kubeconfig else "",
@@ -82,10 +89,10 @@ def diagnose(request: Request) -> Report:
     except (ApiError, ConnectError, ConfigError) as error:
         raise UnreadableError(str(error)) from error
     given.schedulers += cluster.given.schedulers
-    setting = with_certificates(given, setting)
+    setting = with_files(given, setting)
     schedulers = [SchedulerFile(page) for page in given.schedulers]
     found = [*examine(given, setting), *check_cluster(cluster, schedulers, setting)]
-    return Report(tuple(ordered(found)), str(setting.version))
+    return Report(tuple(ordered(found)), setting)
 
 
 def correct(request: Request) -> tuple[Fixed, Report]:
@@ -98,10 +105,10 @@ def correct(request: Request) -> tuple[Fixed, Report]:
 
     def again(text: str) -> list[Finding]:
         given = read_text(text, source=source)
-        return examine(given, with_certificates(given, setting))
+        return examine(given, with_files(given, setting))
 
     fixed = fix(content, again, source=source, version=setting.version)
-    return fixed, Report(tuple(ordered(fixed.left)), str(setting.version))
+    return fixed, Report(tuple(ordered(fixed.left)), setting)
 
 
 def _read(files: tuple[Path, ...]) -> Given:
@@ -118,11 +125,23 @@ def _content(path: Path) -> tuple[str, bytes]:
 
 
 def _setting(request: Request, given: Given) -> Setting:
+    ours = _ours(request, given)
+    if request.kubernetes_version is None:
+        return _of_images(given, Setting(version=Version.read(DEFAULT_VERSION), ours=ours))
     try:
-        version = Version.read(request.kubernetes_version or DEFAULT_VERSION)
+        return Setting(version=Version.read(request.kubernetes_version), ours=ours)
     except ValueError as error:
         raise UnreadableError(f"--kubernetes-version: {error}") from error
-    return replace(Setting(version=version), ours=_ours(request, given))
+
+
+def _of_images(given: Given, setting: Setting) -> Setting:
+    """The version of the kube-scheduler in the manifests; of several, the one that knows the least flags."""
+    found = [(one.version, one) for one in scheduler_containers(given.workloads) if one.version]
+    if not found:
+        return setting
+    version, newest = max(found, key=lambda pair: (pair[0].minor, pair[0].patch or 0))
+    said = f"the image of kube-scheduler in {newest.page.document.source}"
+    return replace(setting, version=version, version_from=said)
 
 
 def _ours(request: Request, given: Given) -> Ours | None:

@@ -43,3 +43,7 @@ class Setting:
     """The resources that some node has to give, where that is known."""
     certificates: Mapping[Path, datetime | None] = field(default_factory=dict)
     """When the certificates end of the files that could be read; ``None`` where there is none in it."""
+    missing: frozenset[Path] = frozenset()
+    """Files that kube-scheduler is told to read, and that are not in their folder, which is here."""
+    version_from: str = ""
+    """Which file the version was taken from, where it is that of an image."""
