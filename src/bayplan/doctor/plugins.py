@@ -1,16 +1,19 @@
-"""Plugins of a profile: those that are gone, unknown, or there twice, and those that must not be missing."""
+"""Plugins of a profile: gone, unknown, without a name, twice, at a wrong point, or missing."""
 
 import difflib
 from collections.abc import Iterator
 
 from bayplan.doctor.finding import Finding
+from bayplan.doctor.plugin_points import LASTING, POINTS_OF
 from bayplan.doctor.scheduler_file import Part, SchedulerFile, plugins_of
 from bayplan.doctor.schema import POINTS
 from bayplan.doctor.setting import Setting
 from bayplan.doctor.traps_of_files import (
     NO_BIND_PLUGIN,
     PLUGIN_GONE,
+    PLUGIN_POINT,
     PLUGIN_TWICE,
+    PLUGIN_WITHOUT_NAME,
     QUEUE_SORT,
     UNKNOWN_PLUGIN,
 )
@@ -42,6 +45,8 @@ def check_plugins(file: SchedulerFile, setting: Setting) -> Iterator[Finding]:
         if file.api_version.endswith("/v1"):
             yield from _gone(file, profile, setting)
             yield from _unknown(file, profile)
+            yield from _misplaced(file, profile)
+        yield from _nameless(file, profile)
         yield from _twice(file, profile)
         yield from _binds(file, profile)
         yield from _sorts(file, profile)
@@ -73,12 +78,27 @@ def _unknown(file: SchedulerFile, profile: Part) -> Iterator[Finding]:
         told.add(name)
 
 
+def _misplaced(file: SchedulerFile, profile: Part) -> Iterator[Finding]:
+    for point in LASTING:
+        for path, name in plugins_of(profile, point, "enabled"):
+            if name in POINTS_OF and point not in POINTS_OF[name]:
+                what = f"{name} is enabled at {point}; it is made for {', '.join(POINTS_OF[name])}"
+                yield file.found(PLUGIN_POINT, path, what)
+
+
+def _nameless(file: SchedulerFile, profile: Part) -> Iterator[Finding]:
+    for point in POINTS:
+        for path, name in plugins_of(profile, point, "enabled"):
+            if not name:
+                yield file.found(PLUGIN_WITHOUT_NAME, path, f"a plugin without a name is enabled at {point}")
+
+
 def _twice(file: SchedulerFile, profile: Part) -> Iterator[Finding]:
     lists = {f"enabled at {point}": list(plugins_of(profile, point, "enabled")) for point in POINTS}
     for said, places in {**lists, "configured": _configured(profile)}.items():
         seen: set[str] = set()
         for path, name in places:
-            if name in seen:
+            if name in seen and (name or said == "configured"):
                 yield file.found(PLUGIN_TWICE, path, f"{name or 'a plugin without a name'} is {said} already")
             seen.add(name)
 

@@ -183,11 +183,11 @@ class SchedulerFile:
 
 
 def plugins_of(profile: Part, point: str, which: str) -> Iterator[tuple[Path, str]]:
-    """The plugins that are enabled, or disabled, at a point: where, and their names."""
+    """The plugins that are enabled, or disabled, at a point: where, and their names, which may be empty."""
     plugins = profile.part("plugins", {})
     listed: Any = plugins.raw(point)
     listed = listed.get(which) if isinstance(listed, Mapping) else None
     for number, plugin in enumerate(listed if isinstance(listed, list) else []):
-        name = plugin.get("name") if isinstance(plugin, Mapping) else None
-        if isinstance(name, str):
-            yield (*plugins.path, point, which, number), name
+        name = plugin.get("name", "") if isinstance(plugin, Mapping) else 0
+        if name is None or isinstance(name, str):
+            yield (*plugins.path, point, which, number), name or ""

@@ -85,6 +85,21 @@ PLUGIN_TWICE = Trap(
     "all",
     "Keep one of them; arguments of both go into one entry.",
 )
+PLUGIN_POINT = Trap(
+    "plugin-point",
+    "error",
+    "A plugin can be enabled at the points that it was made for, and at no other: kube-scheduler does not"
+    " start.",
+    "all; the points are those of any version from 1.25 on",
+    "Enable it at one of its own points, or at multiPoint, which means all of them.",
+)
+PLUGIN_WITHOUT_NAME = Trap(
+    "plugin-without-name",
+    "error",
+    "A plugin is found by its name. There is none with an empty one, and kube-scheduler does not start.",
+    "all",
+    "Write the name, or take the entry out.",
+)
 NO_BIND_PLUGIN = Trap(
     "no-bind-plugin",
     "error",
