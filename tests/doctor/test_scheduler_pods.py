@@ -166,6 +166,33 @@ def test_a_kube_scheduler_that_may_read_the_configuration_is_enough(words: str, 
     assert made.findings == ()
 
 
+@pytest.mark.parametrize(
+    ("flags", "kind", "severities"),
+    [
+        pytest.param(["--kubeconfig=/a.conf"], "Pod", ["error"], id="a static pod"),
+        pytest.param(["--kubeconfig=/a.conf"], "Deployment", ["warning"], id="a service account"),
+        pytest.param(["--kubeconfig=/a.conf", "--master=http://a"], "Pod", [], id="an address"),
+        pytest.param(["--authentication-kubeconfig=/a.conf"], "Pod", [], id="another flag"),
+    ],
+)
+def test_a_kubeconfig_beside_a_configuration_belongs_into_it(
+    flags: list[str], kind: str, severities: list[str], tmp_path: Path
+) -> None:
+    bare = (FOLDER / "clean-sidecar.yaml").read_text()
+    named = bare.replace("clientConnection:\n", "clientConnection:\n  kubeconfig: /a.conf\n")
+    mounts = [{"name": "own", "mountPath": "/etc"}]
+    manifest = pod("--config=/etc/own.yaml", *flags, volumeMounts=mounts)
+    if kind != "Pod":
+        spec = yaml.safe_load(manifest)["spec"]
+        manifest = yaml.safe_dump({"kind": kind, "spec": {"template": {"spec": spec}}})
+
+    without, with_it = (report(tmp_path, text, manifest) for text in (bare, named))
+
+    assert [finding.severity for finding in without.findings] == severities
+    assert {finding.id for finding in without.findings} <= {"kubeconfig-ignored"}
+    assert with_it.findings == ()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_render_prints_has_none_of_these_traps(shape: str, tmp_path: Path) -> None:
     render = ["render", shape, str(policy(tmp_path)), "--kubernetes-version", "1.34.2"]
@@ -182,8 +209,9 @@ def test_what_render_prints_has_none_of_these_traps(shape: str, tmp_path: Path) 
 
 
 def test_the_patch_for_kubeadm_brings_the_configuration_to_kube_scheduler(tmp_path: Path) -> None:
-    configuration = (FOLDER / "clean-sidecar.yaml").read_text()
-    static = pod("--leader-elect=true", volumes=[])
+    render = ["render", "control-plane", str(policy(tmp_path)), "--ignorable", "--part", "scheduler-config"]
+    configuration = CliRunner().invoke(commands, render).stdout
+    static = pod("--kubeconfig=/etc/kubernetes/scheduler.conf", volumes=[])
     patched = yaml.safe_load(static)
     for step in kubeadm_patch():
         *way, _ = step["path"].strip("/").split("/")
@@ -194,5 +222,5 @@ def test_the_patch_for_kubeadm_brings_the_configuration_to_kube_scheduler(tmp_pa
 
     before, after = (report(tmp_path, configuration, text) for text in (static, yaml.safe_dump(patched)))
 
-    assert [finding.id for finding in before.findings] == ["config-not-read"]
-    assert after.findings == ()
+    assert {finding.id for finding in before.findings} & OWN == {"config-not-read"}
+    assert {finding.id for finding in after.findings} & OWN == set()

@@ -6,12 +6,19 @@ from pathlib import Path as HostPath
 from typing import Any
 
 from bayplan.doctor.files import Given
-from bayplan.doctor.finding import Finding, Page
+from bayplan.doctor.finding import Finding, Page, Severity
 from bayplan.doctor.manifests import value_at
 from bayplan.doctor.scheduler_container import Mount, SchedulerContainer, scheduler_containers
 from bayplan.doctor.scheduler_file import SchedulerFile
+from bayplan.doctor.schema import CLIENT
 from bayplan.doctor.setting import Setting
-from bayplan.doctor.traps_of_pods import CONFIG_NOT_MOUNTED, CONFIG_NOT_READ, CONFIG_NOT_THERE, FLAG_GONE
+from bayplan.doctor.traps_of_pods import (
+    CONFIG_NOT_MOUNTED,
+    CONFIG_NOT_READ,
+    CONFIG_NOT_THERE,
+    FLAG_GONE,
+    KUBECONFIG_IGNORED,
+)
 
 _POLICY = "convert the Policy (`bayplan doctor FILE --fix`), and name the result with --config"
 _LOGS = "kube-scheduler writes its log to standard error, and only there"
@@ -55,6 +62,7 @@ def check_scheduler_pods(
         yield from _flags(container, setting)
         yield from _config(container, given.config_maps, setting)
     yield from _nobody_reads(containers, schedulers)
+    yield from _kubeconfig(containers, schedulers)
 
 
 def host_files(given: Given) -> Iterator[HostPath]:
@@ -160,6 +168,25 @@ def _nobody_reads(
     for container in containers:
         what = f"{container.name} has no --config; the extenders are named in {source}"
         yield container.page.found(CONFIG_NOT_READ, container.path, what)
+
+
+def _kubeconfig(
+    containers: Sequence[SchedulerContainer], schedulers: Sequence[SchedulerFile]
+) -> Iterator[Finding]:
+    """Where there is one of each, it is known which configuration a kube-scheduler reads."""
+    readers = [container for container in containers if container.config]
+    if len(readers) != 1 or len(schedulers) != 1:
+        return
+    (container,), (file,) = readers, schedulers
+    flags = {flag.name: flag for flag in container.flags}
+    if "kubeconfig" not in flags or "master" in flags:
+        return
+    if not file.top.part("clientConnection", CLIENT).text("kubeconfig"):
+        source = file.page.document.source
+        what = f"{container.name}: --kubeconfig is not heeded, and clientConnection of {source} names none"
+        static = container.page.data.get("kind") == "Pod"
+        severity: Severity = "error" if static else "warning"
+        yield container.page.found(KUBECONFIG_IGNORED, flags["kubeconfig"].path, what, severity=severity)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

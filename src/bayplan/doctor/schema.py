@@ -80,7 +80,7 @@ LEADER_ELECTION: Keys = {
     "resourceName": TEXT,
     "resourceNamespace": TEXT,
 }
-_CLIENT: Keys = {
+CLIENT: Keys = {
     "kubeconfig": TEXT,
     "acceptContentTypes": TEXT,
     "contentType": TEXT,
@@ -92,7 +92,7 @@ CONFIGURATION: Keys = {
     "kind": TEXT,
     "parallelism": Whole(1, INT32.most),
     "leaderElection": LEADER_ELECTION,
-    "clientConnection": _CLIENT,
+    "clientConnection": CLIENT,
     "enableProfiling": BOOL,
     "enableContentionProfiling": BOOL,
     "percentageOfNodesToScore": _PERCENT,

@@ -34,5 +34,14 @@ CONFIG_NOT_READ = Trap(
     "all",
     "Add --config with the path of the file in the container, and mount the file there.",
 )
+KUBECONFIG_IGNORED = Trap(
+    "kubeconfig-ignored",
+    "error",
+    "With `--config` kube-scheduler does not heed `--kubeconfig`: it takes the service account of its pod,"
+    " which a static pod does not have, and ends with `no configuration has been provided`.",
+    "all",
+    "Write the path into the configuration:"
+    " `clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}`.",
+)
 
 ALL = tuple(value for value in vars().values() if isinstance(value, Trap))
