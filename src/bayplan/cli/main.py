@@ -57,10 +57,10 @@ class _Commands(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        from bayplan.cli.suggestion import nearest
+        from bayplan.cli.suggestion import COMMANDS_MEANT, nearest
 
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"no command {args[0]!r}{nearest(args[0], _COMMANDS)}")
+            ctx.fail(f"no command {args[0]!r}{nearest(args[0], _COMMANDS, COMMANDS_MEANT)}")
         return super().resolve_command(ctx, args)
 
 

@@ -10,12 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from bayplan.cli.suggestion import nearest
+from bayplan.cli.suggestion import POLICIES_MEANT, nearest
 from bayplan.policies import BUILT_INS
 
 _TEXTS = files("bayplan.cli") / "starters"
 _FRAME = ("cluster.json", "scheduler.yaml", "bayplan.yaml")
 _SECTION = re.compile(r"^(\w+):.*\n", re.MULTILINE)
+_TOGETHER = ("gang", "gangs", "coscheduling", "cosched", "podgroup")
 _BIND = "  bindVerb: bind               # the commit point: rules are checked again, devices are given out\n"
 
 Sections = dict[str, str]
@@ -62,7 +63,12 @@ def _known(given: str) -> str:
     for name in names():
         if name.replace("-", "") == plain:
             return name
-    raise UnknownPolicyError(f"no policy {given!r}{nearest(given.lower(), names())}")
+    if plain in _TOGETHER:
+        raise UnknownPolicyError(
+            f"no policy {given!r}: gangs need none; `bayplan schedule` heeds labels of the pods,"
+            " see docs/how-to/gangs.md"
+        )
+    raise UnknownPolicyError(f"no policy {given!r}{nearest(given.lower(), names(), POLICIES_MEANT)}")
 
 
 def _sections(text: str) -> Sections:
