@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "install.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 FILES = dict(re.findall(r"as `([\w.]+)`:\n\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+BUILD = "The image first"
+"""Its command needs Docker and a registry; what it builds is tried by `tests/install/test_image.py`."""
 UNDO = re.findall(r"To be rid of it: `([^`]+)`\.", PAGE)
 MACHINES = ("machine-1", "machine-2", "machine-3", "machine-4")
 PATIENCE_SECONDS = 60.0
@@ -163,9 +165,19 @@ def pod_of_the_page() -> dict[str, dict[str, str]]:
     return pod
 
 
-def test_no_command_of_the_page_is_left_out() -> None:
+def test_no_command_of_the_page_is_left_out_but_those_of_docker() -> None:
     followed = {"In ten minutes", "With Helm", "Certificates", "The control plane"}
 
-    assert {name for name in SECTIONS if commands(name)} == followed
-    assert PAGE.count("```console") == sum(SECTIONS[name].count("```console") for name in followed)
+    assert {name for name in SECTIONS if commands(name)} == followed | {BUILD}
+    assert PAGE.count("```console") == sum(SECTIONS[name].count("```console") for name in (*followed, BUILD))
+    assert all(command.startswith("docker ") for command in commands(BUILD))
     assert len(UNDO) == 1
+
+
+def test_what_is_built_is_what_is_installed() -> None:
+    (build,) = commands(BUILD)
+    (image,) = re.findall(r"--tag (\S+)", build)
+    rendered = [command for name in SECTIONS for command in commands(name) if " render " in command]
+
+    assert len(rendered) == 4
+    assert [command for command in rendered if f"--image {image} " not in command] == []

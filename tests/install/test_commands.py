@@ -156,6 +156,53 @@ def test_steps_tell_what_is_left_to_do(shape: str, tmp_path: Path) -> None:
     assert ("/etc/kubernetes/bayplan" in text) == (shape != "sidecar")
 
 
+@pytest.mark.parametrize("shape", ["sidecar", "standalone", "service", "control-plane"])
+def test_the_first_step_is_the_image(shape: str, tmp_path: Path) -> None:
+    wanted = ["--ignorable"] if shape in ("service", "control-plane") else []
+    options: list[str | Path] = [policy(tmp_path), "--part", "steps", *wanted]
+    unnamed = run("render", shape, *options)
+    named = run("render", shape, *options, "--image", "registry.example/bayplan:0.1.0")
+
+    assert unnamed.stdout.startswith("1. Have the image bayplan:0.1.0 where nodes get it from: build")
+    assert "give --image with yours, such as registry.example/bayplan:0.1.0" in unnamed.stdout
+    assert named.stdout.startswith("1. Have the image registry.example/bayplan:0.1.0 where nodes get it from")
+    assert "--image" not in named.stdout
+    assert "note: " not in unnamed.stderr, "it is said once"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="as YAML"),
+        pytest.param(["-o", "json"], id="as JSON"),
+        pytest.param(["--part", "values"], id="for Helm"),
+    ],
+)
+def test_an_image_that_nobody_can_pull_is_noted_beside_what_is_printed(
+    options: list[str], tmp_path: Path
+) -> None:
+    result = run("render", "sidecar", policy(tmp_path), *options)
+
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("note: the image is bayplan:0.1.0, of no registry: ")
+    assert "--image registry.example/bayplan:0.1.0" in result.stderr
+    assert list(yaml.safe_load_all(result.stdout))
+    assert "note: " not in result.stdout
+
+
+def test_of_an_image_that_was_named_nothing_is_said(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("image: {repository: registry.example/bayplan}\n")
+    given: list[list[str | Path]] = [
+        ["--image", "registry.example/bayplan:0.1.0"],
+        ["--image", "bayplan:0.1.0"],  # Put on the nodes by hand, as `kind load` does.
+        ["--values", tmp_path / "values.yaml"],
+        ["--part", "scheduler-config"],
+    ]
+
+    assert [run("render", "sidecar", policy(tmp_path), *each).stderr for each in given] == [""] * 4
+
+
 def test_where_one_pod_alone_is_ready_steps_do_not_wait_for_two(tmp_path: Path) -> None:
     options = ["--managed-resource", "example.com/gpu", "--part", "steps"]
     held = run("render", "service", policy(tmp_path, ONE_EACH), *options).stdout

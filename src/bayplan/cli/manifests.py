@@ -29,6 +29,8 @@ _FOR = {
     "replicas": ("sidecar", "standalone", "service"),
 }
 """Options that not every shape has a use for."""
+_WITHOUT_IMAGE = ("scheduler-config", "kubeadm-patch", "kubeadm-config", "steps")
+"""Parts that no image is in; the steps say themselves where it has to be."""
 _FIRST = {"Namespace": 0, "Secret": 1}
 """What pods mount is there before them, and its namespace before that."""
 _EPILOG = """\b
@@ -40,7 +42,7 @@ Shapes:
 
 \b
 Examples:
-  bayplan render sidecar policy.py | kubectl apply --server-side -f -
+  bayplan render sidecar policy.py --image registry.example/bayplan:0.1.0 | kubectl apply --server-side -f -
   bayplan render sidecar --config bayplan.yaml --kubernetes-version 1.31 --namespace bayplan
   bayplan render service policy.py --ignorable --cluster-ip 10.96.0.50 --tls cert-manager
   bayplan render control-plane policy.py --ignorable --out manifests
@@ -65,7 +67,7 @@ class _Shape(click.Choice[str]):
 @click.option("--kubernetes-version", metavar="1.X[.Y]", help="1.25 to 1.38.  [that of --values, or 1.36]")
 @click.option("--namespace", "-n", default="kube-system", show_default=True, help="Where it goes.")
 @click.option("--name", default="bayplan", show_default=True, help="What objects are called.")
-@click.option("--image", metavar="IMAGE[:TAG]", help="The image of Bayplan.")
+@click.option("--image", metavar="IMAGE[:TAG]", help="The image of Bayplan, which you build.  [bayplan]")
 @click.option("--replicas", type=click.IntRange(min=1), help="How many pods.  [2]")
 @click.option("--scheduler-name", metavar="NAME", help="schedulerName of pods.  [bayplan-scheduler]")
 @click.option("--scheduler-image", metavar="IMAGE[:TAG]", help="kube-scheduler of the sidecar.")
@@ -207,14 +209,22 @@ def _show(release: "Release", options: dict[str, Any]) -> None:
     from bayplan.install import control_plane, output
     from bayplan.install.documents import objects, scheduler_configuration
     from bayplan.install.evaluate import to_yaml
+    from bayplan.install.names import worked_out
     from bayplan.install.plan import changed_values
 
     attached = release.value("shape") in ("service", "control-plane")
     if attached and release.value("tls.mode") == "none":
         click.echo("warning: without TLS anybody who reaches the port can call it", err=True)
+    part = options["part"]
+    if control_plane.image_unnamed(release) and options["image"] is None and part not in _WITHOUT_IMAGE:
+        image = worked_out("image", release)
+        click.echo(
+            f"note: the image is {image}, of no registry: nodes find it only where it was put on them."
+            f" Build it, see docs/how-to/image.md, and name it: --image registry.example/{image}",
+            err=True,
+        )
     found = [*objects(release), *_secrets(release, options)]
     found.sort(key=lambda one: _FIRST.get(one["kind"], len(_FIRST)))
-    part = options["part"]
     if options["out"] is not None:
         files = control_plane.host_files(release, scheduler_configuration(release)) if attached else {}
         for path in output.write_each(found, options["out"], host_files=files):

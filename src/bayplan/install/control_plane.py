@@ -9,6 +9,7 @@ from bayplan.install.evaluate import holds, to_yaml
 from bayplan.install.extender_entry import CLIENT_FILES, HOST_CONFIG
 from bayplan.install.names import Release, scheduler_names, worked_out
 from bayplan.install.shapes import LEASED
+from bayplan.install.values import Values
 from bayplan.install.versions import KUBEADM_V1BETA4
 
 PATCH_FILE = "kube-scheduler+json.yaml"
@@ -52,15 +53,19 @@ def steps(release: Release) -> str:
     shape = release.value("shape")
     if shape not in ("service", "control-plane"):
         name = " or ".join(scheduler_names(release))
-        return (
-            "1. Apply the objects:  kubectl apply --server-side -f FILE\n"
-            f"2. Wait until it is ready:  kubectl -n {release.namespace} {_waiting(release)}\n"
-            f"3. Pods with spec.schedulerName: {name} are placed by it. Nothing else is to be done.\n"
+        return _numbered(
+            [
+                _image(release),
+                "Apply the objects:  kubectl apply --server-side -f FILE",
+                f"Wait until it is ready:  kubectl -n {release.namespace} {_waiting(release)}",
+                f"Pods with spec.schedulerName: {name} are placed by it. Nothing else is to be done.",
+            ]
         )
     client, mutual = worked_out("clientSecret", release), release.value("tls.mode") != "none"
     lines = [*_certificates(release), "Apply the objects:  kubectl apply --server-side -f FILE"]
     if release.value("createNamespace"):
         lines.reverse()  # Secrets want the namespace that is among the objects.
+    lines = [_image(release), *lines]
     lines += [
         f"Wait until it is ready:  kubectl -n {release.namespace} {_waiting(release)}",
         f"On each host of the control plane make {CLIENT_FILES} with"
@@ -79,7 +84,24 @@ def steps(release: Release) -> str:
         f" --config={HOST_CONFIG} to its arguments.",
         "If kube-scheduler does not come up, take the argument away again: it then schedules as before.",
     ]
+    return _numbered(lines)
+
+
+def image_unnamed(release: Release) -> bool:
+    """Whether the image is still the one that nobody has published."""
+    return bool(release.value("image.repository") == Values().image.repository)
+
+
+def _numbered(lines: list[str]) -> str:
     return "".join(f"{number}. {line}\n" for number, line in enumerate(lines, 1))
+
+
+def _image(release: Release) -> str:
+    image = worked_out("image", release)
+    there = f"Have the image {image} where nodes get it from: build and push it, see docs/how-to/image.md."
+    if image_unnamed(release):
+        there += f" It is of no registry: give --image with yours, such as registry.example/{image}."
+    return there
 
 
 def _waiting(release: Release) -> str:
