@@ -219,7 +219,7 @@ def assembled(policies: str, folder: Path) -> list[object]:
               args: {pods: {}}
             """,
             6,
-            "policies[0].args: give `maxPerDomain`, `maxSkew` or both",
+            "policies[0].args: give `maxPerDomain`, `preferAtMost`, `maxSkew` or several",
             id="no limit",
         ),
         pytest.param(
@@ -228,7 +228,7 @@ def assembled(policies: str, folder: Path) -> list[object]:
               args: {pods: {}, maxPerDomain: 1, whenUnsatisfiable: ScheduleAnyway}
             """,
             6,
-            "policies[0].args: `minDomains` and `whenUnsatisfiable` say how `maxSkew` is meant",
+            "policies[0].args: `whenUnsatisfiable` says how `maxSkew` is meant; `maxPerDomain` is always a",
             id="a wish that is none",
         ),
         pytest.param(

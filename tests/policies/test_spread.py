@@ -50,6 +50,12 @@ def _rack(number: int, count: int | None) -> dict[str, str]:
         pytest.param({"maxSkew": 1, "minDomains": 4}, (1, 1, 1), [], id="too few domains: the emptiest is 0"),
         pytest.param({"maxSkew": 1, "minDomains": 3}, (1, 2, 1), ["rack-0", "rack-2"], id="enough domains"),
         pytest.param({"maxSkew": 2, "maxPerDomain": 2}, (1, 2, 2), ["rack-0"], id="both limits hold"),
+        pytest.param({"preferAtMost": 2}, (1, 2, 3), ["rack-0"], id="a wish that can be met"),
+        pytest.param({"preferAtMost": 2}, (2, 2), ["rack-0", "rack-1"], id="a wish that cannot"),
+        pytest.param(
+            {"preferAtMost": 1, "maxPerDomain": 3}, (1, 2, 3), ["rack-0", "rack-1"], id="a wish and a rule"
+        ),
+        pytest.param({"preferAtMost": 1}, (1, 0, None), ["rack-1", "no-rack"], id="a node in no domain"),
     ],
 )
 def test_filter(args: dict[str, Any], counts: tuple[int, ...], passed: list[str]) -> None:

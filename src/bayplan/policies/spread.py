@@ -1,6 +1,7 @@
 """Spread: at most so many pods of a group in a domain, or as evenly as asked.
 
 Filter   refuses domains that have ``maxPerDomain``, or that are ``maxSkew`` ahead; run again at bind.
+Prefer   domains that do not have ``preferAtMost`` yet, while there are any.
 Score    fewer pods of the group in the domain is better, with ``whenUnsatisfiable: ScheduleAnyway``.
 Reads    the placed pods of the group, and the labels that make the domains.
 """
@@ -28,6 +29,8 @@ class SpreadArgs(Args):
     """The domain: ``node``, ``zone``, the key of any node label, or several labels together."""
     max_per_domain: Count | None = None
     """No domain gets more pods of the group than this."""
+    prefer_at_most: Count | None = None
+    """Domains that have so many pods of the group are left alone while others will do."""
     max_skew: Count | None = None
     """No domain gets so many more than the one with the fewest."""
     min_domains: Count = 1
@@ -36,11 +39,16 @@ class SpreadArgs(Args):
     """Whether ``maxSkew`` is a rule or a wish."""
 
     def __post_init__(self) -> None:
-        if self.max_per_domain is None and self.max_skew is None:
-            raise ValueError("give `maxPerDomain`, `maxSkew` or both")
+        if self.max_per_domain is None and self.max_skew is None and self.prefer_at_most is None:
+            raise ValueError("give `maxPerDomain`, `preferAtMost`, `maxSkew` or several of them")
         soft = self.when_unsatisfiable == "ScheduleAnyway"
-        if self.max_skew is None and (soft or self.min_domains > 1):
-            raise ValueError("`minDomains` and `whenUnsatisfiable` say how `maxSkew` is meant; add it")
+        if self.max_skew is None and soft:
+            raise ValueError(
+                "`whenUnsatisfiable` says how `maxSkew` is meant; `maxPerDomain` is always a rule, and"
+                " `preferAtMost` is a wish"
+            )
+        if self.max_skew is None and self.min_domains > 1:
+            raise ValueError("`minDomains` says how `maxSkew` is meant; add it")
         if soft and self.min_domains > 1:
             raise ValueError("`minDomains` is for `whenUnsatisfiable: DoNotSchedule`")
 
@@ -53,6 +61,7 @@ class Spread:
         self._group = args.pods
         self._by = blocks.domain(args.by)
         self._most = args.max_per_domain
+        self._wished = args.prefer_at_most
         self._max_skew = args.max_skew
         self._min_domains = args.min_domains
         self._soft = args.when_unsatisfiable == "ScheduleAnyway"
@@ -63,6 +72,11 @@ class Spread:
             f"the {domain} has {self._most} of these pods already",
             detail="{count} there",
             preemptible=True,
+            helped_by=changes,
+        )
+        self._crowded = Reason(
+            f"the {domain} has {self._wished} of these pods already, and others have fewer",
+            detail="{count} there",
             helped_by=changes,
         )
         self._uneven = Reason(
@@ -76,7 +90,7 @@ class Spread:
     @bayplan.filter(recheck=True)
     def room(self, pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict | None:
         """Every domain keeps to its limit."""
-        if self._most is None and self._soft:
+        if self._most is None and (self._soft or self._max_skew is None):
             return None
         count = self._count(pod, nodes)
         if count is None:
@@ -88,6 +102,13 @@ class Spread:
             lowest = self._lowest(pod, cluster)
             verdict |= self._uneven.where(count + 1 - lowest > self._max_skew, count=count, lowest=lowest)
         return verdict
+
+    @bayplan.prefer
+    def uncrowded(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
+        """Domains that have fewer than were wished for."""
+        if self._wished is None or (count := self._count(pod, nodes)) is None:
+            return None
+        return self._crowded.where(count >= self._wished, count=count)
 
     @bayplan.score(range=(0, 100))
     def fewest(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
