@@ -9,7 +9,7 @@ from bayplan.kube.meta import OwnerReference
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.kube.taint import Taint
-from bayplan.testing import make_pod
+from bayplan.testing import make_cluster, make_node, make_pod
 
 
 def pod(**parts: Any) -> Pod:
@@ -170,3 +170,22 @@ def test_a_node_offers_what_is_allocatable_and_has_its_capacity() -> None:
 )
 def test_ready(conditions: list[dict[str, str]], ready: bool) -> None:
     assert node(status={"conditions": conditions}).ready is ready
+
+
+@pytest.mark.parametrize("what", ["labels", "annotations", "node_selector", "requests"])
+def test_what_a_pod_says_cannot_be_changed_by_whoever_reads_it(what: str) -> None:
+    """It is the pod of everybody: what it requests is what is counted on its node."""
+    own = make_pod(cpu=1, labels={"a": "b"}, annotations={"a": "b"}, spec={"nodeSelector": {"a": "b"}})
+
+    with pytest.raises(TypeError):
+        getattr(own, what)["cpu"] = 0
+
+
+@pytest.mark.parametrize("what", ["labels", "annotations", "allocatable", "capacity", "requested"])
+def test_what_a_node_says_cannot_be_changed_either(what: str) -> None:
+    cluster = make_cluster(
+        [make_node("n", labels={"a": "b"}, annotations={"a": "b"})], [make_pod("p", node="n", cpu=1)]
+    )
+
+    with pytest.raises(TypeError):
+        getattr(cluster.nodes.row("n"), what)["cpu"] = 0

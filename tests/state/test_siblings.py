@@ -43,7 +43,9 @@ def test_what_is_equal_is_kept_once_and_worked_out_once() -> None:
     assert first.spec is not None
     assert second.spec is not None
     assert second.spec.containers is first.spec.containers
-    assert second.labels is first.labels
+    assert first.metadata is not None
+    assert second.metadata is not None
+    assert second.metadata.labels is first.metadata.labels
     assert second.requests is first.requests
     assert (second.name, second.node_name) == ("web-2", "b")
 

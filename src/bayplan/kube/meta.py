@@ -2,11 +2,18 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+Value = TypeVar("Value")
 EMPTY: Mapping[str, Any] = MappingProxyType({})
+"""Whoever reads an object gets maps that cannot be changed: it is everybody's."""
+
+
+def only_read(found: Mapping[str, Value] | None) -> Mapping[str, Value]:
+    """The map, not to be changed; an empty one where there is none."""
+    return MappingProxyType(found) if found else EMPTY
 
 
 class OwnerReference(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -64,9 +71,9 @@ class NamedObject(Struct, frozen=True, omit_defaults=True):
     @property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``."""
-        return (self.metadata or NO_META).labels or EMPTY
+        return only_read((self.metadata or NO_META).labels)
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """``metadata.annotations``."""
-        return (self.metadata or NO_META).annotations or EMPTY
+        return only_read((self.metadata or NO_META).annotations)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from bayplan.kube.meta import EMPTY, NO_META, ObjectMeta
+from bayplan.kube.meta import NO_META, ObjectMeta, only_read
 from bayplan.kube.resources import Quantities, amounts
 from bayplan.kube.taint import Taint
 
@@ -91,12 +91,12 @@ class NodeObject(Struct, frozen=True, dict=True, omit_defaults=True):
     @property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``."""
-        return (self.metadata or NO_META).labels or EMPTY
+        return only_read((self.metadata or NO_META).labels)
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """``metadata.annotations``."""
-        return (self.metadata or NO_META).annotations or EMPTY
+        return only_read((self.metadata or NO_META).annotations)
 
     @property
     def unschedulable(self) -> bool:
@@ -126,12 +126,12 @@ class NodeObject(Struct, frozen=True, dict=True, omit_defaults=True):
         A Node without ``allocatable`` offers its capacity, as the API server fills it in.
         """
         status = self.status or NO_STATUS
-        return amounts(status.allocatable or status.capacity)
+        return only_read(amounts(status.allocatable or status.capacity))
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
         """What the machine has, by resource."""
-        return amounts((self.status or NO_STATUS).capacity)
+        return only_read(amounts((self.status or NO_STATUS).capacity))
 
 
 class NodeStatusWithImages(NodeStatus, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -149,4 +149,4 @@ class NodeWithImages(NodeObject, frozen=True, dict=True, omit_defaults=True):
     def images(self) -> Mapping[str, int]:
         """Bytes of each image, by every name that it has."""
         there = (self.status.images if self.status else None) or ()
-        return {name: image.size_bytes for image in there for name in image.names or ()}
+        return only_read({name: image.size_bytes for image in there for name in image.names or ()})

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from bayplan.kube.affinity import Affinity, TopologySpreadConstraint
-from bayplan.kube.meta import EMPTY, NO_META, ObjectMeta, OwnerReference
+from bayplan.kube.meta import NO_META, ObjectMeta, OwnerReference, only_read
 from bayplan.kube.resources import (
     SMALL_CONTAINER,
     Container,
@@ -107,12 +107,12 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     @property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``."""
-        return self._meta.labels or EMPTY
+        return only_read(self._meta.labels)
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """``metadata.annotations``."""
-        return self._meta.annotations or EMPTY
+        return only_read(self._meta.annotations)
 
     @property
     def owner(self) -> OwnerReference | None:
@@ -145,7 +145,7 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     @property
     def node_selector(self) -> Mapping[str, str]:
         """``spec.nodeSelector``."""
-        return self._spec.node_selector or EMPTY
+        return only_read(self._spec.node_selector)
 
     @property
     def priority(self) -> int:
@@ -242,12 +242,13 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     def requests(self) -> Mapping[str, int]:
         """What the pod needs, by resource: milli-CPU for ``cpu``, bytes or units for the rest."""
         spec = self._spec
-        return pod_requests(
+        found = pod_requests(
             spec.containers or (),
             spec.init_containers or (),
             overhead=spec.overhead,
             pod_level=spec.resources,
         )
+        return only_read(found)
 
     @cached_property
     def nonzero_requests(self) -> tuple[int, int]:

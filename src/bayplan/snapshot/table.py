@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.kube.meta import only_read
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.kube.yaml import did_you_mean, suggest
@@ -369,7 +370,7 @@ class NodeTable:
             return self._parent.requested(int(self._rows[row]))
         if self._load is None:
             raise PodsUnknown("what pods request on a node")
-        return self._load.requests[row]
+        return only_read(self._load.requests[row])
 
     def _over_pods(
         self, per_node: Callable[[PodTable, int], NDArray[np.int64]], by: By | None

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import index
 
 import msgspec
 import numpy as np
@@ -37,6 +38,22 @@ class Allocation:
     taken: Mapping[str, Mapping[int, int]]
     """Amount by device, by resource."""
     annotate: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Here it is the line of whoever made it; written on a pod, it would be nobody's.
+        try:
+            taken = {
+                _text(resource): {index(device): index(amount) for device, amount in devices.items()}
+                for resource, devices in self.taken.items()
+            }
+            annotate = {_text(key): _text(value) for key, value in self.annotate.items()}
+        except (TypeError, AttributeError):
+            raise TypeError(
+                "Allocation wants {resource: {device: amount}} in whole numbers, such as"
+                " {'example.com/gpu-milli': {0: 500}}, and annotations of text"
+            ) from None
+        object.__setattr__(self, "taken", taken)
+        object.__setattr__(self, "annotate", annotate)
 
     def annotations(self) -> dict[str, str]:
         """Everything to be written on the pod."""
@@ -129,6 +146,12 @@ class Units:
         claimed = taken(pod.annotations.get(ALLOCATION, "{}")).get(self.resource, {})
         given = {device: min(amount, need) for device, amount in claimed.items()}
         return given if need and sum(given.values()) >= need else {}
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError
+    return given
 
 
 @lru_cache(maxsize=65536)

@@ -1,0 +1,31 @@
+"""What a pod gets on a node: what cannot be written on it is an error of whoever made it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan import Allocation
+from bayplan.snapshot.units import ALLOCATION
+
+
+@pytest.mark.parametrize(
+    ("taken", "annotate"),
+    [
+        pytest.param({"x.io/y": "z"}, {}, id="no devices"),
+        pytest.param({"x.io/y": {0: 0.5}}, {}, id="half a unit"),
+        pytest.param({"x.io/y": {"0": 1}}, {}, id="a device by its name"),
+        pytest.param({1: {0: 1}}, {}, id="no resource"),
+        pytest.param(None, {}, id="nothing"),
+        pytest.param({}, {"note": 1}, id="an annotation that is no text"),
+    ],
+)
+def test_an_allocation_that_cannot_be_written_is_an_error_where_it_is_made(taken: Any, annotate: Any) -> None:
+    with pytest.raises(TypeError, match="Allocation wants"):
+        Allocation(taken, annotate)
+
+
+def test_numbers_of_an_array_are_whole_numbers() -> None:
+    given = Allocation({"x.io/y": {np.int64(1): np.int64(500)}})  # type: ignore[dict-item]
+
+    assert given.annotations() == {ALLOCATION: '{"x.io/y":{"1":500}}'}
