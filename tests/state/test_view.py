@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from bayplan.client.errors import ApiError
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state import view as view_module
-from bayplan.state.view import LiveView
+from bayplan.state.view import LiveView, list_cluster
 from bayplan.testing import make_node, make_pod
+from tests.client.serving import client_of, no_nodes, serving, write_kubeconfig
 
 
 def make_view() -> LiveView:
@@ -323,3 +326,19 @@ async def test_a_node_that_cannot_be_read_is_told_of(
     (said,) = [record for record in caplog.records if "ghost is not in view" in record.message]
     assert said.levelname == level
     assert 'cannot get resource "nodes"' in said.message
+
+
+async def test_kinds_that_may_not_be_read_are_left_out_of_a_list(tmp_path: Path) -> None:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if "limitranges" in request.path:
+            return web.json_response({"message": "forbidden"}, status=403)
+        return await no_nodes(request)
+
+    async with (
+        serving(answer) as server,
+        client_of(write_kubeconfig(tmp_path, cluster={"server": server})) as client,
+    ):
+        found = await list_cluster(client, kinds=["LimitRange", "PriorityClass"])
+
+    # One that is read and empty is known to be.
+    assert list(found.objects.by_kind) == ["PriorityClass"]

@@ -44,12 +44,13 @@ def show_reply(reply: "Reply", *, output: str) -> None:
 def show_evaluated(found: "Evaluated", *, output: str) -> None:
     """What the policies would say, and which sources did not answer."""
     if output == "json":
-        print_json({**msgspec.to_builtins(found.why), "sourceProblems": found.problems})
+        print_json({**msgspec.to_builtins(found.why), "sourceProblems": found.problems, "notes": found.notes})
         return
     silent = [_pair(name, text) for name, text in found.problems.items()]
     with _paper() as out:
         _show(out, found.why, source="evaluated now, nothing is created")
         _section(out, "Sources that do not answer", silent)
+        _section(out, "Not known", [Text(_plain(text)) for text in found.notes])
 
 
 @contextmanager

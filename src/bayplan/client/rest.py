@@ -15,7 +15,7 @@ from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError, NotSent
 from bayplan.client.limiter import Limiter
 from bayplan.client.retry import Retry
-from bayplan.kube.kinds import OBJECT_KINDS
+from bayplan.kube.kinds import EVERY_KIND
 from bayplan.kube.meta import NamedObject
 from bayplan.kube.node import NodeObject, NodeWithImages
 from bayplan.kube.pod import Pod
@@ -85,7 +85,7 @@ def pod_path(namespace: str, name: str) -> str:
 @cache
 def object_resource(kind: str) -> Resource[NamedObject]:
     """Where the objects of another kind are, as far as scheduling looks at them."""
-    found = OBJECT_KINDS[kind]
+    found = EVERY_KIND[kind]
     return Resource[NamedObject].of(found.path, found.part)
 
 

@@ -1,6 +1,7 @@
 """Where the nodes and pods come from, as the configuration says."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
 from bayplan.client.connect import Connection, default_kubeconfigs, from_kubeconfig, in_cluster
@@ -36,14 +37,20 @@ def open_cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, 
     return None, None
 
 
-def take_snapshot(section: ClusterSection, base: Path) -> Snapshot | None:
-    """The cluster as it is now; ``None`` where only requests will tell."""
+def take_snapshot(
+    section: ClusterSection, base: Path, *, kinds: Iterable[str] = (), images: bool = False
+) -> Snapshot | None:
+    """The cluster as it is now; ``None`` where only requests will tell.
+
+    ``kinds`` are those of objects that are wanted beside nodes and pods, as far as they may be read, with
+    ``images`` those on nodes: a file has what it has.
+    """
     snapshot, connection = open_cluster(section, base)
     if connection is None:
         return snapshot
 
     async def take() -> Snapshot:
         async with ApiClient(connection) as client:
-            return await list_cluster(client, nodes_only=section.nodes_only)
+            return await list_cluster(client, nodes_only=section.nodes_only, kinds=kinds, images=images)
 
     return asyncio.run(take())

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from bayplan.kube.classes import LimitRange, PriorityClass, RuntimeClass
 from bayplan.kube.meta import NamedObject
 from bayplan.kube.volumes import (
     CSIDriver,
@@ -49,3 +50,18 @@ OBJECT_KINDS: Mapping[str, ObjectKind] = MappingProxyType(
         "VolumeAttachment": ObjectKind(VolumeAttachment, f"{_STORAGE}/volumeattachments", namespaced=False),
     }
 )
+"""Those that a scheduler follows."""
+
+ADMISSION_KINDS: Mapping[str, ObjectKind] = MappingProxyType(
+    {
+        "LimitRange": ObjectKind(LimitRange, f"{_CORE}/limitranges"),
+        "PriorityClass": ObjectKind(
+            PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses", namespaced=False
+        ),
+        "RuntimeClass": ObjectKind(RuntimeClass, "/apis/node.k8s.io/v1/runtimeclasses", namespaced=False),
+    }
+)
+"""Those that the API server makes a pod with. A pod that is created has it all: nobody follows them."""
+
+EVERY_KIND: Mapping[str, ObjectKind] = MappingProxyType({**OBJECT_KINDS, **ADMISSION_KINDS})
+"""Both."""

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from bayplan.kube.kinds import OBJECT_KINDS
+from bayplan.kube.kinds import EVERY_KIND
 from bayplan.recording.lines import ObjectsChanged
 from bayplan.recording.redact import kept_object
 from bayplan.snapshot.objects import NO_OBJECTS, Objects, ObjectsOfKind
@@ -57,7 +57,7 @@ class ObjectsReader:
 
     def apply(self, line: ObjectsChanged) -> None:
         """Take a line over; `LookupError` for a kind that nobody knows."""
-        kind = OBJECT_KINDS[line.kind]
+        kind = EVERY_KIND[line.kind]
         there = self._by_kind.setdefault(line.kind, {})
         for key in line.gone:
             del there[key]

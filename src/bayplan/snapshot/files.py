@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.kube.kinds import OBJECT_KINDS
+from bayplan.kube.kinds import EVERY_KIND
 from bayplan.kube.node import NodeWithImages
 from bayplan.kube.pod import Pod
 from bayplan.kube.yaml import YamlError, read_documents
@@ -31,7 +31,7 @@ _KIND = msgspec.json.Decoder(_Kind)
 _OBJECTS: dict[str, msgspec.json.Decoder[Any]] = {
     "Node": msgspec.json.Decoder(NodeWithImages),
     "Pod": msgspec.json.Decoder(Pod),
-    **{name: msgspec.json.Decoder(kind.part) for name, kind in OBJECT_KINDS.items()},
+    **{name: msgspec.json.Decoder(kind.part) for name, kind in EVERY_KIND.items()},
 }
 _Found = tuple[str, str, bytes | msgspec.Raw]
 _HOW = "make one with: kubectl get nodes,pods -A -o json > cluster.json"
@@ -53,7 +53,7 @@ def load_snapshot(path: Path | str) -> Snapshot:
     if not found["Node"]:
         raise SnapshotError(f"{path}: no nodes in it; {_HOW}")
     try:
-        others = Objects.of((kind, one) for kind in OBJECT_KINDS for one in found[kind])
+        others = Objects.of((kind, one) for kind in EVERY_KIND for one in found[kind])
         return Snapshot.build(found["Node"], found["Pod"], others)
     except ValueError as error:
         raise SnapshotError(f"{path}: {error}") from error

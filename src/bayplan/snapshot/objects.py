@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from bayplan.kube.kinds import OBJECT_KINDS
+from bayplan.kube.kinds import EVERY_KIND
 from bayplan.kube.meta import NamedObject
 from bayplan.kube.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.kube.workloads import PodDisruptionBudget, Service
@@ -74,7 +74,7 @@ class Objects:
         """These objects, each with its kind; of two with one name the last one counts."""
         kinds: dict[str, ObjectsOfKind] = {}
         for kind, one in found:
-            kinds.setdefault(kind, ObjectsOfKind())[OBJECT_KINDS[kind].key(one)] = one
+            kinds.setdefault(kind, ObjectsOfKind())[EVERY_KIND[kind].key(one)] = one
         return cls(kinds)
 
     def of_kind(self, kind: str) -> ObjectsOfKind:

@@ -10,9 +10,11 @@ from weakref import WeakKeyDictionary
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import NODES, NODES_WITH_IMAGES, PODS, ApiClient, object_resource
+from bayplan.kube.kinds import EVERY_KIND
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.objects import Objects, ObjectsOfKind
 from bayplan.state import news
 from bayplan.state.cache import Cache
 from bayplan.state.informer import Informer
@@ -29,6 +31,8 @@ _PATIENCE_SECONDS = 0.05
 _PATIENCE_LIMIT_SECONDS = 0.5
 _PATIENCE_SHARE = 0.2
 _REFUSED_LIMIT = 20_000
+# No right to read them, or an API server that has none.
+_NOT_FOR_US = (403, 404)
 
 
 class View(Protocol):
@@ -432,8 +436,25 @@ class _PodStore:
             self._follower.told(what)
 
 
-async def list_cluster(client: ApiClient, *, nodes_only: bool = False) -> Snapshot:
-    """A snapshot from fresh lists. Nodes first: a pod on a node that is not listed yet is no loss."""
-    nodes, _ = await client.list(NODES)
+async def list_cluster(
+    client: ApiClient, *, nodes_only: bool = False, kinds: Iterable[str] = (), images: bool = False
+) -> Snapshot:
+    """A snapshot from fresh lists. Nodes first: a pod on a node that is not listed yet is no loss.
+
+    ``kinds`` are those of other objects that are listed too. One that may not be read is left out: the
+    snapshot has no list of it then, not even an empty one.
+    """
+    nodes, _ = await client.list(NODES_WITH_IMAGES if images else NODES)
     pods = None if nodes_only else (await client.list(PODS))[0]
-    return await asyncio.to_thread(Snapshot.build, nodes, pods)
+    found = {kind: listed for kind in kinds if (listed := await _listed(client, kind)) is not None}
+    return await asyncio.to_thread(Snapshot.build, nodes, pods, Objects(found))
+
+
+async def _listed(client: ApiClient, kind: str) -> ObjectsOfKind | None:
+    try:
+        objects, _ = await client.list(object_resource(kind))
+    except ApiError as error:
+        if error.status not in _NOT_FOR_US:
+            raise
+        return None
+    return ObjectsOfKind({EVERY_KIND[kind].key(one): one for one in objects})

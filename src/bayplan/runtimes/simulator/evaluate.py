@@ -17,7 +17,9 @@ from bayplan.config.reads import read_by
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
 from bayplan.engine.journal import Journal
 from bayplan.engine.why import Why, explain
+from bayplan.kube.kinds import ADMISSION_KINDS
 from bayplan.kube.pod import Pod
+from bayplan.runtimes.simulator.admitted import admitted
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Latch, Readings
 from bayplan.state.sources.book import Declared, Sources, Watchers
@@ -32,6 +34,8 @@ class Evaluated(msgspec.Struct, frozen=True, rename="camel"):
     why: Why
     problems: dict[str, str]
     """What is wrong with sources, by name."""
+    notes: list[str] = []
+    """What could not be looked up."""
 
 
 def evaluate(pod: Pod, files: Sequence[str], flags: Flags, *, weight: float = 1.0) -> Evaluated:
@@ -39,13 +43,15 @@ def evaluate(pod: Pod, files: Sequence[str], flags: Flags, *, weight: float = 1.
     loaded = load_all(files, flags)
     if not loaded.policies:
         raise ConfigError("no policies: name a file, such as policy.py, or give --config FILE")
-    cluster = take_snapshot(loaded.config.cluster, loaded.base)
+    cluster = take_snapshot(loaded.config.cluster, loaded.base, kinds=ADMISSION_KINDS)
     if cluster is None:
         raise ConfigError("no cluster: give --snapshot FILE or --kubeconfig FILE, or `cluster:` in the file")
+    found = admitted(pod, cluster.objects)
+    pod = found.pod
     mine = interested(loaded.policies, pod, shadows=True)
     readings, problems = asyncio.run(_ask_once(loaded.sources, mine, pod, cluster))
     why = judge(loaded.policies, pod, cluster.with_readings(readings), weight=weight)
-    return Evaluated(why, problems)
+    return Evaluated(why, problems, list(found.notes))
 
 
 def judge(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, *, weight: float) -> Why:

@@ -1,6 +1,7 @@
 """The pod that a manifest makes: its own, or the one of the template in it.
 
-The API server is not there to complain, so mistakes that it would have found are found here.
+The API server is not there to complain, so mistakes that it would have found are found here; and what it
+would have filled in is filled in.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from bayplan.config.standard_input import read_standard_input
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError, amount
 from bayplan.kube.yaml import Document, YamlError, read_documents
+from bayplan.runtimes.simulator.admitted import defaulted, with_host_ports
 
 Steps = tuple[str | int, ...]
 
@@ -113,11 +115,11 @@ def _pod(document: Document, at: Steps, steps: Steps, namespace: str | None) -> 
         raise ConfigError(f"{where}: it is {there!r}, and -n says {namespace!r}: give one of them")
     metadata = {**_mapping(body.get("metadata")), "name": name, "namespace": there or namespace}
     try:
-        pod = msgspec.convert({"metadata": metadata, "spec": body["spec"]}, Pod)
+        pod = msgspec.convert({"metadata": metadata, "spec": with_host_ports(body["spec"])}, Pod)
     except msgspec.ValidationError as error:
         raise explain(error, document, Pod, base=base) from error
     _check_quantities(document, base, pod)
-    return pod
+    return defaulted(pod)
 
 
 def _check(document: Document, base: Steps, body: dict[str, Any]) -> None:
