@@ -1,5 +1,6 @@
 """``bayplan why``: why a pod is where it is, or is nowhere."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ _SERVER = "http://127.0.0.1:8890"
 _SELECTOR = "app.kubernetes.io/name=bayplan"
 _PORT = 8890
 _ASKING = ("server", "from_cluster", "selector", "port", "token_file", "journal")
-_EVALUATING = ("config", "snapshot")
+_EVALUATING = ("config", "snapshot", "profile")
 # As kubectl calls them: whoever writes one of these does not mean a namespace.
 _OTHER_KINDS = (
     *("deploy", "deployment", "deployments", "sts", "statefulset", "statefulsets", "rs", "replicaset"),
@@ -30,6 +31,7 @@ Examples:
   bayplan why web-1 --journal journal.jsonl  the server is gone, its journal is not
   bayplan why -f pod.yaml --config bayplan.yaml --snapshot cluster.json
   bayplan why -f web.yaml policy.py --kubeconfig ~/.kube/config
+  bayplan why -f web.yaml policy.py --snapshot cluster.json --profile default
 
 --from-cluster goes through the API server's proxy. It needs the right to get `pods/proxy`, and a page that
 listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
@@ -69,6 +71,11 @@ listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
 @click.option(
     "--filename", "-f", "manifest", metavar="FILE", help="Try this manifest instead; - is standard input."
 )
+@click.option(
+    "--profile",
+    metavar="default|FILE",
+    help="With -f: ask kube-scheduler's own plugins too, by its default profile or by that of its file.",
+)
 @config_option
 @cluster_options
 @output_option
@@ -77,7 +84,9 @@ def command(words: tuple[str, ...], manifest: str | None, output: str, **options
 
     A running server is asked; of several, the newest answer counts. With --journal the files are read that a
     server wrote, which need not run any more. With -f a manifest is tried on the nodes
-    of a cluster or of a snapshot instead, and nothing is created: all nodes are offered to the policies.
+    of a cluster or of a snapshot instead, and nothing is created: all nodes are offered to the policies, and
+    with --profile to kube-scheduler's own plugins before them. Where the configuration has a `scheduler`
+    section, its profile for the pod's schedulerName judges, as `bayplan schedule` would.
 
     Exits 0 with an explanation, 1 without one, and 1 where a manifest's pod would find no node.
     """
@@ -91,7 +100,7 @@ def command(words: tuple[str, ...], manifest: str | None, output: str, **options
             return
         evaluated = _evaluate(manifest, words, **options)
     show_evaluated(evaluated, output=output)
-    raise SystemExit(0 if evaluated.why.passed else 1)
+    raise SystemExit(0 if evaluated.finds_a_node else 1)
 
 
 def _ask(words: tuple[str, ...], *, weight: int, token_file: Path | None, **options: Any) -> "Reply":
@@ -112,13 +121,20 @@ def _ask(words: tuple[str, ...], *, weight: int, token_file: Path | None, **opti
 
 
 def _evaluate(manifest: str, policies: tuple[str, ...], *, weight: int, **options: Any) -> Any:
+    from bayplan.cli.why_judges import judges_for
     from bayplan.config.flags import Flags
     from bayplan.runtimes.simulator.evaluate import evaluate
     from bayplan.runtimes.simulator.manifest import read_pod
 
     pod = read_pod(manifest, namespace=options["namespace"])
     names = ("config", "kubeconfig", "context", "in_cluster", "snapshot")
-    return evaluate(pod, policies, Flags(**{name: options[name] for name in names}), weight=weight)
+    return evaluate(
+        pod,
+        policies,
+        Flags(**{name: options[name] for name in names}),
+        weight=weight,
+        find_judges=partial(judges_for, profile=options["profile"]),
+    )
 
 
 def _pod_key(words: tuple[str, ...], namespace: str | None) -> str:

@@ -26,6 +26,23 @@ def outcome(why: "Why", *, unseen: str) -> str:
     return _on_a_node(why) if why.chosen else _nowhere(why, unseen)
 
 
+def would_be(why: "Why") -> str:
+    """Where a pod that nobody has created would go."""
+    if why.kept_out:
+        return f"It would be kept out of the queue: {why.kept_out}"
+    if why.error:
+        return "There is no answer: the pod would be tried again and again."
+    if not why.passed:
+        return "No node passes: the pod would wait."
+    if why.passed == 1:
+        return f"Only {why.chosen} passes: Bayplan would choose it."
+    if not why.ranking:
+        return f"{why.passed} nodes pass, and no policy scores them: any would do."
+    equal = sum(node.total == why.ranking[0].total for node in why.ranking) - 1
+    others = f", or one of {equal} that are as good" if equal else ""
+    return f"Bayplan would choose {why.chosen}{others}."
+
+
 def _nowhere(why: "Why", unseen: str) -> str:
     if why.error:
         return "There was no answer: the pod is tried again."

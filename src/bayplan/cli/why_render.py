@@ -50,7 +50,7 @@ def show_evaluated(found: "Evaluated", *, output: str) -> None:
     with _paper() as out:
         _show(out, found.why, source="evaluated now, nothing is created")
         _section(out, "Sources that do not answer", silent)
-        _section(out, "Not known", [Text(_plain(text)) for text in found.notes])
+        _section(out, "Notes", [Text(_plain(text)) for text in found.notes])
 
 
 @contextmanager
@@ -141,11 +141,15 @@ def _ranking(why: "Why") -> Table:
     for heading, justify in (("", "right"), ("node", "left"), ("total", "right")):
         table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     # Where Bayplan places pods itself, nobody is told.
-    for heading in () if why.schedules else ("told", "points"):
+    both = ("plugins", "sum") if why.plugins else ()
+    for heading in () if why.schedules else ("told", "points", *both):
         table.add_column(heading, justify="right")
     table.add_column("total is made of", overflow="fold")
     for node in why.ranking:
         told = ["-", "-"] if why.kept == 1 else [str(node.wire), f"{node.points:g}"]
+        if why.plugins:
+            theirs = why.plugins[node.node]
+            told += [f"{theirs:g}", f"{node.points + theirs:g}"]
         table.add_row(
             str(node.place),
             _plain(node.node),

@@ -32,7 +32,7 @@ def headline(why: "Why") -> str:
 def outcome(why: "Why") -> str:
     """Who chose what, and, where that is not our best, why that can be."""
     if why.decision == 0:
-        return _would_be(why)
+        return why_placed.would_be(why) if why.schedules else _would_be(why)
     if why.kept_out and not why.chosen:
         return f"It is kept out of the queue: {why.kept_out}. It is asked about again when that may change."
     gone = _gone(why) if why.gone else ""
@@ -95,11 +95,26 @@ def _would_be(why: "Why") -> str:
         return (
             f"{why.passed} nodes pass, and no policy scores them: kube-scheduler's own plugins would choose."
         )
+    return _of_both(why) if why.plugins else _by_our_scores(why)
+
+
+def _by_our_scores(why: "Why") -> str:
     equal = sum(node.wire == why.ranking[0].wire for node in why.ranking) - 1
     others = f", or one of {equal} that are told to be as good" if equal else ""
     return (
         f"Bayplan's scores alone would choose {why.chosen}{others}. kube-scheduler asks its own plugins too:"
         " they refuse nodes, and add points of their own."
+    )
+
+
+def _of_both(why: "Why") -> str:
+    """What kube-scheduler's plugins and ours come to."""
+    sums = [node.points + why.plugins[node.node] for node in why.ranking]
+    equal = sums.count(sums[0]) - 1
+    others = f", or one of {equal} with as many points" if equal else ""
+    return (
+        f"kube-scheduler would choose {why.chosen}{others}: it has {sums[0]:g} points,"
+        f" {why.ranking[0].points:g} of them from Bayplan."
     )
 
 
@@ -150,6 +165,11 @@ def points(why: "Why") -> str:
         return why_placed.POINTS
     if why.kept == 1:
         return "kube-scheduler was told no scores: it asks for none where it is told one node."
+    if why.plugins:
+        return (
+            f"points = told x weight x 10, here with --weight {why.weight:g}; plugins is what"
+            " kube-scheduler's own plugins give. The highest sum is taken."
+        )
     plugins = ", ".join(f"{name} {most}" for name, most in PLUGIN_POINTS.items())
     return (
         f"points = told x weight x 10, here with --weight {why.weight:g}: ours are at most"

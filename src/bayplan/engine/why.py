@@ -130,6 +130,8 @@ class Why(Struct, frozen=True, rename="camel"):
     """The pod that it had to leave for, of the last eviction that we asked for."""
     schedules: bool = False
     """Bayplan places pods itself, as ``bayplan schedule``: kube-scheduler has no say."""
+    plugins: dict[str, float] = {}
+    """What kube-scheduler's own plugins give to the nodes of the ranking, where they were asked too."""
 
 
 def explain(

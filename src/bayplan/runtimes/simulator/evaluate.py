@@ -1,23 +1,31 @@
 """Where a pod that nobody has created would go: every node is offered, sources are asked once.
 
-kube-scheduler's own plugins are not run; what they would refuse is among the nodes here.
+Who judges it is told by `Judges`. Where those are the policies of an extender alone, kube-scheduler's own
+plugins are not run, and what they would refuse is among the nodes.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
+import numpy as np
 
 from bayplan.authoring.registry import Policy
 from bayplan.config.cluster import take_snapshot
-from bayplan.config.flags import Flags, load_all
+from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.reads import read_by
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
+from bayplan.engine.decision import Decision
+from bayplan.engine.entering import Entrance
+from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import Journal
+from bayplan.engine.membership import membership
+from bayplan.engine.ranking import Ranked, rank
 from bayplan.engine.why import Why, explain
-from bayplan.kube.kinds import ADMISSION_KINDS
+from bayplan.kube.kinds import ADMISSION_KINDS, EVERY_KIND
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.simulator.admitted import admitted
 from bayplan.snapshot.cluster import Snapshot
@@ -26,6 +34,34 @@ from bayplan.state.sources.book import Declared, Sources, Watchers
 from bayplan.wire.scale import to_wire
 
 _GENERATION = 1
+_RANKED = 10
+
+
+@dataclass(frozen=True)
+class Judges:
+    """Who judges a pod."""
+
+    policies: Sequence[Policy]
+    plugins: Sequence[Policy] = ()
+    """Kube-scheduler's own, which it asks before an extender; none where nobody wants to know."""
+    schedules: bool = False
+    """Bayplan places the pod itself, and nobody else has a say."""
+    notes: Sequence[str] = ()
+    """What people should know of them."""
+
+    @property
+    def every(self) -> list[Policy]:
+        """All of them, in the order in which they are asked."""
+        return [*self.plugins, *self.policies]
+
+
+FindJudges = Callable[[Pod, Loaded], Judges]
+
+
+def as_extender(pod: Pod, loaded: Loaded) -> Judges:
+    """The policies alone, as kube-scheduler would ask them."""
+    del pod
+    return Judges(loaded.policies)
 
 
 class Evaluated(msgspec.Struct, frozen=True, rename="camel"):
@@ -35,42 +71,102 @@ class Evaluated(msgspec.Struct, frozen=True, rename="camel"):
     problems: dict[str, str]
     """What is wrong with sources, by name."""
     notes: list[str] = []
-    """What could not be looked up."""
+    """What could not be looked up, and what was left out."""
+
+    @property
+    def finds_a_node(self) -> bool:
+        """Whether the pod would go somewhere."""
+        return bool(self.why.passed) and not self.why.kept_out
 
 
-def evaluate(pod: Pod, files: Sequence[str], flags: Flags, *, weight: float = 1.0) -> Evaluated:
+def evaluate(
+    pod: Pod,
+    files: Sequence[str],
+    flags: Flags,
+    *,
+    weight: float = 1.0,
+    find_judges: FindJudges = as_extender,
+) -> Evaluated:
     """Filter and score the nodes of the cluster that the flags or the configuration name."""
     loaded = load_all(files, flags)
-    if not loaded.policies:
+    judges = find_judges(pod, loaded)
+    if not judges.every:
         raise ConfigError("no policies: name a file, such as policy.py, or give --config FILE")
-    cluster = take_snapshot(loaded.config.cluster, loaded.base, kinds=ADMISSION_KINDS)
+    # Kube-scheduler's rules look at claims, Services, images and the like.
+    wide = bool(judges.plugins) or judges.schedules
+    cluster = take_snapshot(
+        loaded.config.cluster, loaded.base, kinds=EVERY_KIND if wide else ADMISSION_KINDS, images=wide
+    )
     if cluster is None:
         raise ConfigError("no cluster: give --snapshot FILE or --kubeconfig FILE, or `cluster:` in the file")
     found = admitted(pod, cluster.objects)
-    pod = found.pod
-    mine = interested(loaded.policies, pod, shadows=True)
-    readings, problems = asyncio.run(_ask_once(loaded.sources, mine, pod, cluster))
-    why = judge(loaded.policies, pod, cluster.with_readings(readings), weight=weight)
-    return Evaluated(why, problems, list(found.notes))
+    mine = interested(judges.every, found.pod, shadows=True)
+    readings, problems = asyncio.run(_ask_once(loaded.sources, mine, found.pod, cluster))
+    why = judge(judges, found.pod, cluster.with_readings(readings), weight=weight)
+    notes = [*judges.notes, *found.notes]
+    if judges.schedules:
+        kept_out, more = _entrance(judges.policies, found.pod, cluster)
+        why, notes = msgspec.structs.replace(why, kept_out=kept_out), [*notes, *more]
+    return Evaluated(why, problems, notes)
 
 
-def judge(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, *, weight: float) -> Why:
-    """The same explanation as a server gives, with the best node by our scores as the chosen one."""
+def judge(judges: Judges, pod: Pod, cluster: Snapshot, *, weight: float) -> Why:
+    """The same explanation as a server gives, with the best node as the chosen one."""
     journal = Journal()
     question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
-    filtered = filter_nodes(policies, question)
+    filtered = filter_nodes(judges.every, question)
     journal.write("filter", filtered, generation=_GENERATION)
     passed = [] if filtered.error else filtered.passed_names
+    theirs = None
     if passed:
         survivors = cluster.nodes.take(cluster.find(passed), passed)
-        scored = score_nodes(policies, msgspec.structs.replace(question, nodes=survivors))
-        journal.write("prioritize", scored, generation=_GENERATION)
+        asked = msgspec.structs.replace(question, nodes=survivors)
+        journal.write("prioritize", score_nodes(judges.policies, asked), generation=_GENERATION)
+        # Where one node is left kube-scheduler asks for no scores.
+        theirs = score_nodes(judges.plugins, asked) if judges.plugins and len(passed) > 1 else None
+    entries = journal.entries()
     why = explain(
-        journal.entries(), every_node=cluster.nodes.names, chosen="", to_wire=to_wire, weight=weight
+        entries,
+        every_node=cluster.nodes.names,
+        chosen="",
+        to_wire=None if judges.schedules else to_wire,
+        weight=weight,
     )
     assert why is not None, "the journal has a filter"
+    if theirs is not None:
+        ours = rank(entries[0], to_wire=to_wire, weight=weight, limit=len(passed))
+        why = _with_plugins(why, ours, theirs)
     best = why.ranking[0].node if why.ranking else passed[0] if len(passed) == 1 else ""
     return msgspec.structs.replace(why, decision=0, chosen=best, history=[])
+
+
+def _with_plugins(why: Why, ours: list[Ranked], theirs: Decision) -> Why:
+    """The ranking as kube-scheduler has it: what its plugins give a node, and what we add."""
+    points = np.zeros(len(theirs.nodes))
+    for outcome in theirs.outcomes:
+        if outcome.normalised is not None:
+            points += np.nan_to_num(outcome.normalised) * outcome.weight
+    by_node = dict(zip(theirs.nodes.names, points.tolist(), strict=True))
+    ours = ours or [Ranked(node, 0.0, 0, 0.0, []) for node in by_node]
+    ordered = sorted(ours, key=lambda one: -(one.points + by_node[one.node]))
+    ranking = [
+        msgspec.structs.replace(one, place=place) for place, one in enumerate(ordered[:_RANKED], start=1)
+    ]
+    plugins = {one.node: by_node[one.node] for one in ranking}
+    return msgspec.structs.replace(why, ranking=ranking, plugins=plugins)
+
+
+def _entrance(policies: Sequence[Policy], pod: Pod, cluster: Snapshot) -> tuple[str, list[str]]:
+    """Why a scheduler would not let the pod into its queue, if so; and what people should know."""
+    attempt = Attempt()
+    admission = Entrance(policies).ask(pod, cluster, attempt)
+    if admission.reason is not None:
+        return f"policy {admission.by}: {admission.reason.text}", []
+    said = membership(policies, pod, attempt)
+    if said.gang is None:
+        return said.problem or said.error, []
+    of = f"{said.gang.name}, {said.gang.size} pods that are placed all together or not at all"
+    return "", [f"the pod is one of gang {of}: here it was judged alone"]
 
 
 async def _ask_once(
