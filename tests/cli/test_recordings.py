@@ -170,6 +170,47 @@ def test_two_configurations_are_compared_and_a_page_is_written(desk: Desk, tmp_p
     assert "<svg" in (tmp_path / "p.html").read_text()
 
 
+def test_a_file_with_policies_is_compared_as_a_configuration(desk: Desk, tmp_path: Path) -> None:
+    nobody = tmp_path / "nobody.py"
+    nobody.write_text('import bayplan\n\n@bayplan.filter\ndef never(pod, node): return "never"\n')
+
+    ended = bayplan("compare", desk.file, "-c", tmp_path / "bayplan.yaml", "-c", nobody, "-o", "json")
+
+    assert ended.exit_code == 0, ended.output
+    said = json.loads(ended.output)
+    assert said["configurations"] == [str(tmp_path / "bayplan.yaml"), str(nobody)]
+    assert {pod["second"]["reason"] for pod in said["changed"]} == {"3 never"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(
+            ["compare", "policy.py", "-c", "r.jsonl"], "is a policy: the recording comes first", id="compare"
+        ),
+        pytest.param(
+            ["replay", "bayplan.yaml", "r.jsonl"], "is a configuration: the recording comes", id="replay"
+        ),
+        pytest.param(
+            ["export-test", "policy.py", "r.jsonl", "--pod", "a"],
+            "first, bayplan export-test RECORDING",
+            id="export-test",
+        ),
+        pytest.param(
+            ["compare", "r.jsonl", "policy.py"],
+            "say what to compare with: --config policy.py",
+            id="a policy without -c",
+        ),
+        pytest.param(["compare", "r.jsonl"], "compare with: --config FILE.yaml, or FILE.py", id="nothing"),
+    ],
+)
+def test_what_is_given_in_the_wrong_place_is_told(arguments: list[str], said: str) -> None:
+    ended = CliRunner().invoke(commands, arguments, prog_name="bayplan")
+
+    assert ended.exit_code == 2
+    assert said in ended.output
+
+
 def test_one_configuration_is_compared_with_the_recorded_one(desk: Desk, tmp_path: Path) -> None:
     ended = bayplan("compare", desk.file, "-c", tmp_path / "bayplan.yaml", "-o", "json")
 

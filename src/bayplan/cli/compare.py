@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayplan.cli.options import output_option
+from bayplan.cli.options import output_option, recording_argument
 
 if TYPE_CHECKING:
     from bayplan.authoring.registry import Policy
@@ -16,22 +16,33 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(short_help="What another configuration would have done.")
-@click.argument("file", type=_FILE)
+@recording_argument
+@click.argument("more", nargs=-1, metavar="")
 @click.option(
     "--config",
     "-c",
     "configs",
     type=_FILE,
     multiple=True,
-    required=True,
     metavar="FILE",
-    help="Twice: the one and the other. Once: the recorded one, if its files have not changed, and this.",
+    help="FILE.yaml or FILE.py. Twice: the one and the other. Once: the recorded one, if its files have not"
+    " changed, and this.",
 )
 @click.option("--price-label", metavar="LABEL", default="", help="Label of nodes that says what they cost.")
 @click.option("--html", type=_FILE, metavar="FILE", help="Write a report with plots, too.")
 @output_option
-def command(file: Path, configs: tuple[Path, ...], price_label: str, html: Path | None, output: str) -> None:
+def command(
+    file: Path,
+    configs: tuple[Path, ...],
+    more: tuple[str, ...],
+    *,
+    price_label: str,
+    html: Path | None,
+    output: str,
+) -> None:
     """Judge the pods of a recording with two configurations, and say what is different.
+
+    A file with policies, FILE.py, counts as a configuration that has those policies.
 
     Which pods would be refused or be on another node (the best of those that pass), what the nodes cost,
     how the pods are spread, and how full their nodes are. Each pod is judged in the cluster as it was
@@ -51,10 +62,7 @@ def command(file: Path, configs: tuple[Path, ...], price_label: str, html: Path 
     from bayplan.runtimes.simulator.judge import Side
     from bayplan.runtimes.simulator.report import write_report
 
-    if len(configs) > 2:
-        raise click.UsageError("give --config twice at most: the one and the other")
-    if html is not None and html.resolve() in {path.resolve() for path in (file, *configs)}:
-        raise click.UsageError(f"--html {html} is one of the files that are compared: name another one")
+    _check_together(file, configs, more, html)
 
     def side_of(loaded: Loaded) -> Side:
         known: dict[Configuration, Again] = {}
@@ -74,11 +82,23 @@ def command(file: Path, configs: tuple[Path, ...], price_label: str, html: Path 
             told = Recording(file).configurations()[-1]
             sides.append(("as recorded", side_of(reload_described(told))))
         for config in configs:
+            policy = config.suffix == ".py"
+            files, flags = ([str(config)], Flags()) if policy else ([], Flags(config=config))
             # Files of one name beside two configurations are two files.
             with anew():
-                sides.append((str(config), side_of(load_all((), Flags(config=config)))))
+                sides.append((str(config), side_of(load_all(files, flags))))
         (first, one), (second, other) = sides
         found = compare(file, one, other, names=(first, second), price_label=price_label)
         if html is not None:
             write_report(found, html, recording=file.name)
     show_comparison(found, output=output)
+
+
+def _check_together(file: Path, configs: Sequence[Path], more: Sequence[str], html: Path | None) -> None:
+    if more or not configs:
+        named = more[0] if more else "FILE.yaml, or FILE.py"
+        raise click.UsageError(f"say what to compare with: --config {named}")
+    if len(configs) > 2:
+        raise click.UsageError("give --config twice at most: the one and the other")
+    if html is not None and html.resolve() in {path.resolve() for path in (file, *configs)}:
+        raise click.UsageError(f"--html {html} is one of the files that are compared: name another one")

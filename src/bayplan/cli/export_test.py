@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from bayplan.cli.options import policy_options
+from bayplan.cli.options import policy_options, recording_argument
 
 
 @click.command(short_help="Turn a recorded decision into a test.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@recording_argument
 @policy_options
 @click.option("--pod", required=True, metavar="NAMESPACE/NAME", help="The pod it is about: its last try.")
 @click.option(

@@ -9,6 +9,23 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_NO_RECORDING = {".py": "a policy", ".yaml": "a configuration", ".yml": "a configuration"}
+
+
+class _Recording(click.Path):
+    """A file that ``--record`` wrote. What is compared with it is easily given in its place."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        other = _NO_RECORDING.get(Path(value).suffix)
+        if other:
+            name = ctx.command_path if ctx else ""
+            self.fail(f"{value} is {other}: the recording comes first, {name} RECORDING ...", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+recording_argument = click.argument(
+    "file", metavar="RECORDING", type=_Recording(dir_okay=False, path_type=Path)
+)
 _POLICIES = click.argument("policies", metavar="POLICY.py...", nargs=-1)
 config_option = click.option(
     "--config", "-c", type=_FILE, metavar="FILE", help="Configuration instead of policy files."

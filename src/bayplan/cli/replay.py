@@ -5,20 +5,20 @@ from typing import Any
 
 import click
 
-from bayplan.cli.options import output_option, policy_options
+from bayplan.cli.options import output_option, policy_options, recording_argument
 
 
 @click.command(short_help="Ask again what was recorded, and compare.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@recording_argument
 @policy_options
 @output_option
 def command(file: Path, policies: tuple[str, ...], output: str, **flags: Any) -> None:
     """Ask every question of a recording again, and compare the answers byte for byte.
 
-    FILE was written by `bayplan serve --record FILE`, or by `bayplan schedule`. The policies are those of
-    --config or of the policy files given; else those that the recording was made with, if their files have
-    not changed. Without --config the rest, such as --observe, is as it was recorded. What is stored in the
-    recording is never run.
+    RECORDING was written by `bayplan serve --record FILE`, or by `bayplan schedule`. The policies are those
+    of --config or of the policy files given; else those that the recording was made with, if their files
+    have not changed. Without --config the rest, such as --observe, is as it was recorded. What is stored in
+    the recording is never run.
 
     Exits 0 when every answer is the same, else 1.
     """
