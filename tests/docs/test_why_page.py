@@ -17,7 +17,7 @@ from tests.controlplane.waiting import wait_until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "why.md").read_text()
 BAYPLAN = Path(sys.executable).parent / "bayplan"
-WAITING, TRIED = re.findall(
+WAITING, TRIED, WITH_PLUGINS = re.findall(
     r"^```console\n\$ bayplan (why pod/trainer|why -f [^\n]*)\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL
 )
 
@@ -81,6 +81,16 @@ def test_a_manifest_is_tried_as_shown(folder: Path) -> None:
     said = subprocess.run([BAYPLAN, *command.split()], cwd=folder, capture_output=True, text=True, check=True)
 
     assert steady(said.stdout) == steady(shown)
+
+
+def test_kube_schedulers_plugins_are_asked_as_shown(folder: Path) -> None:
+    command, shown = WITH_PLUGINS
+
+    said = subprocess.run([BAYPLAN, *command.split()], cwd=folder, capture_output=True, text=True, check=True)
+
+    # Which of them take longest is another thing each time.
+    told = said.stdout.partition("\nTime of policies")[0]
+    assert steady(told) == steady(shown.removesuffix("...\n"))
 
 
 def test_the_json_has_what_the_page_picks_from_it(page: str) -> None:
