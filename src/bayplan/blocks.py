@@ -23,6 +23,7 @@ from bayplan.kube.quantity import amount
 from bayplan.kube.resources import SMALL_CONTAINER, pod_requests
 from bayplan.kube.selector import LabelSelector
 from bayplan.kube.volumes import PersistentVolume, PersistentVolumeClaim, Volume
+from bayplan.kube.written import unit_of
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.around import Around
 from bayplan.snapshot.columns import PodColumn
@@ -72,6 +73,7 @@ __all__ = [
     "pod_requests",
     "selected",
     "suggest",
+    "unit_of",
     "weighted_mean",
     "with_labels",
 ]

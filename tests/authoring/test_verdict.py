@@ -108,6 +108,10 @@ def test_what_helps_may_be_given_as_any_set() -> None:
         pytest.param("{x}", {"x": np.float64(3)}, "3.0", id="one number for all"),
         pytest.param("{x[k]}", {"x": {"k": 7}}, "7", id="a mapping is no column"),
         pytest.param("{y}", {"x": 1}, "{y}", id="a name that is missing"),
+        pytest.param(
+            "{x:cpu} of {y:bytes}", {"x": np.array([1, 1500]), "y": 2**30}, "1500m of 1Gi", id="units"
+        ),
+        pytest.param("{x:bytes}", {"x": np.array([1.0, np.nan])}, "?", id="a unit of what nobody knows"),
         pytest.param("{x:%%}", {"x": 1}, "{x:%%}", id="a format that does not exist"),
         pytest.param("{", {}, "{", id="a bracket left open"),
         pytest.param("{x}", {"x": np.array([1])}, "{x}", id="a column that is too short"),

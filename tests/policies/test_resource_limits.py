@@ -215,17 +215,17 @@ def test_a_node_about_which_nothing_is_known_can_be_refused() -> None:
 
 def test_each_refusal_says_what_is_wrong() -> None:
     cluster = make_cluster(
-        [make_node("n", cpu=4, memory=1000)], [make_pod("there", node="n", labels=BATCH, cpu="1800m")]
+        [make_node("n", cpu=4, memory="10Gi")], [make_pod("there", node="n", labels=BATCH, cpu="1800m")]
     )
 
     share = within({"labels": BATCH, "cpu": "500m"}, cluster, pods=ALL_BATCH, share={"cpu": 0.5})
-    room = within({"memory": 950}, cluster, headroom={"memory": 100})
-    own = within({"memory": 950}, cluster, headroom={"memory": 100}, reason="ask the platform team")
+    room = within({"memory": "9.5Gi"}, cluster, headroom={"memory": "1Gi"})
+    own = within({"memory": "9.5Gi"}, cluster, headroom={"memory": "1Gi"}, reason="ask the platform team")
 
     assert share.refused == {"n": "these pods have their share of the node's cpu"}
     assert share.details == {"n": "1800m of 2000m requested, 500m needed"}
     assert room.refused == {"n": "too little memory would be left"}
-    assert room.details == {"n": "1000 free, 950 needed, 100 must stay"}
+    assert room.details == {"n": "10Gi free, 9.5Gi needed, 1Gi must stay"}
     assert own.refused == {"n": "ask the platform team"}
 
 

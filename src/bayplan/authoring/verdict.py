@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayplan.kube.kinds import OBJECT_KINDS
+from bayplan.kube.written import UNITS, written
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.table import NodeTable
 
@@ -182,10 +183,14 @@ class Score:
 def fill(detail: str, values: Mapping[str, Any], row: int) -> str:
     """A format string with the values of one row; what cannot be filled in stays as it was written.
 
-    An explanation must never be what breaks a decision.
+    An explanation must never be what breaks a decision. Numbers may be wanted with a unit: ``{free:cpu}`` out
+    of milli-CPU, ``{free:bytes}`` out of bytes.
     """
     try:
-        return detail.format(**{name: _of_row(value, row) for name, value in values.items()})
+        found = {name: _of_row(value, row) for name, value in values.items()}
+        # Python's own way is some times as fast, and a page may want thousands.
+        with_units = _WITH_UNIT.search(detail)
+        return _FORMATTER.vformat(detail, (), found) if with_units else detail.format(**found)
     except Exception:
         return detail
 
@@ -208,3 +213,15 @@ class _Unknown:
 
 
 _UNKNOWN = _Unknown()
+
+
+class _WithUnits(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec in UNITS and not isinstance(value, _Unknown):
+            return written(value, format_spec)
+        found: str = super().format_field(value, format_spec)
+        return found
+
+
+_FORMATTER = _WithUnits()
+_WITH_UNIT = re.compile(f":({'|'.join(UNITS)})}}")

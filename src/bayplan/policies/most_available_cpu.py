@@ -16,7 +16,7 @@ from bayplan import Args, NodeTable, Pod, Reason, Verdict
 
 TOO_LITTLE_CPU = Reason(
     "too little CPU",
-    detail="{free}m free, {need}m needed",
+    detail="{free:cpu} free, {need:cpu} needed",
     preemptible=True,
     helped_by=frozenset({"pods", "nodes"}),
 )

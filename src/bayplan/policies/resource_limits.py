@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import bayplan
 from bayplan import Args, Label, NodeTable, Pod, Reason, Source, Verdict
-from bayplan.blocks import PodGroup, ResourceWeight
+from bayplan.blocks import PodGroup, ResourceWeight, unit_of
 from bayplan.policies.shares import (
     ENDLESS,
     HIGHEST_FACTOR,
@@ -191,8 +191,7 @@ class _Limit:
 
     def _about(self, resource: str, words: tuple[str, str]) -> Reason:
         text, detail = words
-        unit = "m" if resource == "cpu" else ""
-        return self._reason(text.format(resource=resource), detail.replace("}", "}" + unit))
+        return self._reason(text.format(resource=resource), detail.replace("}", f":{unit_of(resource)}}}"))
 
     def _reason(self, text: str, detail: str) -> Reason:
         return Reason(self._text or text, detail=detail, preemptible=True, helped_by=_CHANGES)

@@ -122,7 +122,7 @@ def test_the_sentence_counts_every_reason_of_every_node() -> None:
 def test_the_numbers_are_there_for_who_asks() -> None:
     result = run_policy(NodeResourcesFit, make_pod(cpu="1500m", requests={GPU: 2}), CLUSTER)
 
-    assert result.details["half-full"] == "cpu: 1500 needed, 1000 left; example.com/gpu: 2 needed, 1 left"
+    assert result.details["half-full"] == "cpu: 1500m needed, 1000m left; example.com/gpu: 2 needed, 1 left"
 
 
 def test_a_pod_that_asks_for_many_things_that_nobody_has_is_answered_at_once() -> None:

@@ -128,11 +128,14 @@ def _compact(codes: Ints, combinations: list[tuple[str, ...]]) -> tuple[Ints, li
 def _reason(lacking: tuple[str, ...]) -> Reason:
     resources = [resource for resource in lacking if resource != _UNRESOLVABLE]
     texts = ["Too many pods" if each == "pods" else f"Insufficient {each}" for each in resources]
-    words = [(each, _word(each)) for each in resources]
+    words = [(each, _word(each), blocks.unit_of(each)) for each in resources]
     return Reason(
         texts[0],
         also=tuple(texts[1:]),
-        detail="; ".join(f"{each}: {{need_{word}}} needed, {{free_{word}}} left" for each, word in words),
+        detail="; ".join(
+            f"{each}: {{need_{word}:{unit}}} needed, {{free_{word}:{unit}}} left"
+            for each, word, unit in words
+        ),
         preemptible=_UNRESOLVABLE not in lacking,
         helped_by=frozenset({"nodes", "pods"}),
     )

@@ -1,0 +1,28 @@
+"""Amounts as people write them: ``500m`` of CPU, ``1.5Gi`` of memory."""
+
+_BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_IN_BYTES = ("memory", "ephemeral-storage")
+
+CPU, BYTES = "cpu", "bytes"
+UNITS = frozenset({CPU, BYTES})
+
+
+def unit_of(resource: str) -> str:
+    """What the numbers of a resource count, as `written` wants it; ``""`` where they are just numbers."""
+    if resource == CPU:
+        return CPU
+    return BYTES if resource in _IN_BYTES or resource.startswith("hugepages-") else ""
+
+
+def written(value: float, unit: str) -> str:
+    """The amount with its unit."""
+    if unit == CPU:
+        return f"{value:.0f}m"
+    for suffix, size in _BINARY:
+        number = value / size
+        short = f"{number:.2f}".rstrip("0").rstrip(".")
+        # 16Gi needed and 16Gi left, where a byte is missing, would say nothing: what is not whole must not
+        # look as if it were.
+        if abs(number) >= 1 and ("." in short or number == int(number)):
+            return f"{short}{suffix}"
+    return f"{value:.0f}"
