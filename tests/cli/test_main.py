@@ -1,6 +1,7 @@
 """The command line: instant help, errors a person can act on, exit codes 0, 1 and 2."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -471,3 +472,37 @@ def test_digits_in_names_are_not_coloured(capsys: pytest.CaptureFixture[str]) ->
     after_the_bar = capsys.readouterr().out.partition("Where pods went")[2]
     assert "web-1\x1b[0m waits; its event" in after_the_bar
     assert set(re.findall(r"\x1b\[[0-9;]*m", after_the_bar)) <= {"\x1b[0m", "\x1b[1m", "\x1b[3m"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["why", "-f", "pod.json", "policy.py", "--snapshot", "cluster.json"], id="why"),
+        pytest.param(["check", "policy.py", "--snapshot", "cluster.json"], id="check"),
+        pytest.param(["check", "no-policy-\N{HEAVY CHECK MARK}.py"], id="an error"),
+        pytest.param(["columns", "policy.py", "--snapshot", "cluster.json"], id="columns"),
+        pytest.param(["demo", "--once", "--pods", "5"], id="demo"),
+        pytest.param(["render", "sidecar", "policy.py"], id="render"),
+    ],
+)
+def test_a_locale_that_knows_ascii_alone_is_enough(tmp_path: Path, arguments: list[str]) -> None:
+    acute, arrow = "\N{LATIN SMALL LETTER E WITH ACUTE}", "\N{RIGHTWARDS ARROW}"
+    code = f'@bayplan.filter\ndef f{acute}(pod, node):\n    """{arrow}"""\n    return "no {arrow}"\n'
+    (tmp_path / "policy.py").write_text(f"import bayplan\n\n{code}", encoding="utf-8")
+    pod = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "main"}]}}
+    node = {
+        "kind": "Node",
+        "metadata": {"name": "n", "labels": {f"caf{acute}": "x"}},
+    }
+    (tmp_path / "pod.json").write_text(json.dumps(pod))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node]}))
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    env.pop("PYTHONIOENCODING", None)
+
+    done = subprocess.run([BAYPLAN, *arguments], cwd=tmp_path, env=env, capture_output=True, check=False)
+
+    said = done.stderr.decode(errors="replace")
+    assert "Unicode" not in said, said
+    assert "codec" not in said, said
+    assert b"Traceback" not in done.stderr
+    assert done.stdout or arguments[1].startswith("no-")

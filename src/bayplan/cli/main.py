@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -76,6 +77,9 @@ def commands() -> None:
 
 def main() -> None:
     """Run a command: exit 0 for yes, 1 for no, 2 for misuse."""
+    # In a locale such as C there is no arrow and no dash: better a question mark than no answer at all.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     # kubectl runs a program called kubectl-bayplan for `kubectl bayplan`.
     plugin = Path(sys.argv[0]).stem == "kubectl-bayplan"
     try:

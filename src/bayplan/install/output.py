@@ -39,7 +39,7 @@ def write_each(objects: Sequence[Object], directory: Path, *, host_files: dict[s
         for name, text in texts.items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
             written.append(path)
     except OSError as error:
         raise InstallError(f"{directory}: {error.strerror or error}") from error

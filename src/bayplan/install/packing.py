@@ -70,7 +70,7 @@ def _texts(paths: Sequence[Path], base: Path | None) -> dict[str, str]:
                 f"{path}: a ConfigMap has no folders: put it beside the configuration, in {base.resolve()}"
             )
         try:
-            found[path.name] = path.read_text()
+            found[path.name] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InstallError(f"{path}: {error}") from error
     size = sum(len(text.encode()) for text in found.values())

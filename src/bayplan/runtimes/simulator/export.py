@@ -163,7 +163,7 @@ def _write(
     items = [{"kind": "Node", **msgspec.to_builtins(node)} for node in cluster.nodes.objects]
     items += [{"kind": "Pod", **msgspec.to_builtins(pod)} for pod in cluster.pods]
     lines = ",\n".join(msgspec.json.encode(item).decode() for item in items)
-    data.write_text(f'{{"kind":"List","apiVersion":"v1","items":[\n{lines}\n]}}\n')
+    data.write_text(f'{{"kind":"List","apiVersion":"v1","items":[\n{lines}\n]}}\n', encoding="utf-8")
     sources = _sources(case.readings, cluster)
     asserts = (_ASSERTS_OF_SOME if whole else _ASSERTS).format(
         asked=_written(list(judged.filtered.nodes.names)),
@@ -185,7 +185,8 @@ def _write(
             uid=_written(judged.pod.uid),
             sources=f", sources={sources!r}" if sources else "",
             asserts=asserts,
-        )
+        ),
+        encoding="utf-8",
     )
     return ExportedTest(test, data, whole)
 
