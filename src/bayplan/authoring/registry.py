@@ -1,7 +1,7 @@
 """Policies that are ready to run: hooks bound to their arguments, a weight, a scope."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -53,6 +53,13 @@ class Policy:
     def of_kind(self, kind: Kind) -> tuple[Hook, ...]:
         """The policy's hooks of one kind, in the order they were written."""
         return self._by_kind.get(kind, ())
+
+    @cached_property
+    def hard(self) -> "Policy":
+        """The policy without its soft filters: what is left says whether a node will do at all."""
+        if not self.of_kind("prefer"):
+            return self
+        return replace(self, hooks=tuple(hook for hook in self.hooks if hook.spec.kind != "prefer"))
 
     @cached_property
     def _by_kind(self) -> dict[str, tuple[Hook, ...]]:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -112,10 +111,6 @@ def filter_and_score(
     return filtered, scored
 
 
-def _hard(policy: Policy) -> Policy:
-    return replace(policy, hooks=tuple(hook for hook in policy.hooks if hook.spec.kind != "prefer"))
-
-
 class _Cycle:
     """The state of one evaluation; thrown away with it."""
 
@@ -194,7 +189,7 @@ class _Cycle:
         cluster = question.cluster.cases(coming=coming)
         nodes = cluster.nodes.take(cluster.find(list(coming)), list(coming))
         beside = msgspec.structs.replace(question, nodes=nodes, cluster=cluster)
-        found = filter_nodes([_hard(policy) for policy in self.policies], beside, self._attempt)
+        found = filter_nodes([policy.hard for policy in self.policies], beside, self._attempt)
         self._error = found.error
         for number, outcome in enumerate(found.outcomes):
             refused = rows[found.refused_by == number]

@@ -218,10 +218,7 @@ class _Run:
         names = [c.node for c in group]
         nodes = cluster.nodes.take(cluster.find(names), names)
         question = msgspec.structs.replace(self._question, nodes=nodes, cluster=cluster, not_in_view=())
-        hard = [
-            replace(p, hooks=tuple(h for h in p.hooks if h.spec.kind != "prefer")) for p in self._policies
-        ]
-        decision = filter_nodes(hard, question, self._attempt)
+        decision = filter_nodes([policy.hard for policy in self._policies], question, self._attempt)
         load = cluster.nodes.load
         saw_other_nodes = len(group) > 1 and load is not None and load.domains_read
         return _Judgement(group, decision, saw_other_nodes=saw_other_nodes)

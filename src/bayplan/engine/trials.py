@@ -6,7 +6,6 @@ evictions of other nodes: it is asked about one node at a time, and it alone is.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -36,10 +35,7 @@ class Trials:
     def __init__(
         self, policies: Sequence[Policy], question: Question, attempt: Attempt | None = None
     ) -> None:
-        hard = [
-            replace(policy, hooks=tuple(hook for hook in policy.hooks if hook.spec.kind != "prefer"))
-            for policy in interested(policies, question.pod)
-        ]
+        hard = [policy.hard for policy in interested(policies, question.pod)]
         self._all = [policy for policy in hard if policy.of_kind("filter")]
         self._order = {id(hook): number for number, (_, hook) in enumerate(filters(self._all))}
         self._near, self._far = self._all, list[Policy]()
