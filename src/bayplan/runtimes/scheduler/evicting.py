@@ -17,10 +17,9 @@ from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.runtimes.scheduler.inbox import Inbox
 from bayplan.runtimes.scheduler.queue import News, Waiting
 from bayplan.runtimes.scheduler.report import Reporter
+from bayplan.state import news
 
 log = logging.getLogger(__name__)
-
-PODS: News = frozenset({"pods"})
 
 
 class Evicting:
@@ -57,7 +56,7 @@ class Evicting:
             self._inbox.queue.wake(other.uid)
             self._inbox.wake.set()
         self._inbox.keep(pod, eviction.node, {victim.uid for victim in eviction.victims})
-        task = asyncio.create_task(self._evict(waiting, eviction, helped_by | PODS, by))
+        task = asyncio.create_task(self._evict(waiting, eviction, helped_by | news.PODS, by))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
