@@ -1,12 +1,16 @@
-"""Label selectors, with the operators and the meaning that Kubernetes gives them."""
+"""Label selectors that people write in a configuration: checked, so that a slip is found when it is read.
 
-from collections.abc import Mapping
+They mean what those of pods mean, which come unchecked.
+"""
+
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import field
+
+from bayplan.kube.affinity import Expression, Selector
 
 
-class Requirement(Struct, frozen=True, forbid_unknown_fields=True):
+class Requirement(Expression, frozen=True, forbid_unknown_fields=True, omit_defaults=False):
     """One line of ``matchExpressions``."""
 
     key: str
@@ -20,23 +24,9 @@ class Requirement(Struct, frozen=True, forbid_unknown_fields=True):
                 f"{self.operator} {'needs' if takes_values else 'takes no'} values (key {self.key!r})"
             )
 
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """A missing label satisfies ``NotIn``, as in Kubernetes."""
-        if self.operator == "Exists":
-            return self.key in labels
-        if self.operator == "DoesNotExist":
-            return self.key not in labels
-        return (labels.get(self.key) in self.values) == (self.operator == "In")
 
-
-class LabelSelector(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class LabelSelector(Selector, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=False):
     """Every label and every expression must match; an empty selector matches everything."""
 
-    match_labels: dict[str, str] = {}
+    match_labels: dict[str, str] = field(default_factory=dict)
     match_expressions: tuple[Requirement, ...] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
-        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
-            requirement.matches(labels) for requirement in self.match_expressions
-        )
