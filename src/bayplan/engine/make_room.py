@@ -57,23 +57,11 @@ class Room:
     @cached_property
     def best(self) -> tuple[Eviction, ...]:
         """Those whose victims matter least: any of them is as good as the others."""
-        left = self._cheapest
+        nodes, _ = cheapest({eviction.node: eviction.violations for eviction in self.evictions}, self.prices)
+        kept = frozenset(nodes)
+        left = [eviction for eviction in self.evictions if eviction.node in kept]
         costs = [_cost(eviction, self.now) for eviction in left]
         return tuple(e for e, cost in zip(left, costs, strict=True) if cost == min(costs))
-
-    @property
-    def _cheapest(self) -> list[Eviction]:
-        """Those that cost least, by what each hook says in turn, and those without a price."""
-        left = list(self.evictions)
-        if any(price is not None for prices in self.prices.values() for price in prices):
-            # A budget that people set with Kubernetes' own means outweighs any price of ours.
-            fewest = min(eviction.violations for eviction in left)
-            left = [eviction for eviction in left if eviction.violations == fewest]
-        for number in range(max(map(len, self.prices.values()), default=0)):
-            said = {eviction.node: self.prices[eviction.node][number] for eviction in left}
-            lowest = cheapest(list(said.values()))
-            left = [eviction for eviction in left if said[eviction.node] in (None, lowest)]
-        return left
 
 
 def make_room(

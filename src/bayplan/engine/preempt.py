@@ -172,29 +172,13 @@ class _Run:
                 self._agreed(candidate, said)
             elif said is not None:
                 prices[candidate.node] = said
-        left = [c for c in candidates if c.node in prices]
-        if any(price is not None for said in prices.values() for price in said):
-            # A budget that people set with Kubernetes' own means outweighs any price of ours.
-            what = "violate more PodDisruptionBudgets"
-            left = self._least(left, {c.node: (float(c.violations),) for c in left}, "", what)
-        for number, (policy, _) in enumerate(pricers):
-            named = {node: price for node, said in prices.items() if (price := said[number]) is not None}
-            left = self._least(left, named, policy.name, "cost more")
-        return left
-
-    def _least(
-        self, candidates: list[Candidate], prices: Mapping[str, tuple[float, ...]], policy: str, what: str
-    ) -> list[Candidate]:
-        """The candidates with the lowest price, and those without one."""
-        lowest = cheapest([prices.get(c.node) for c in candidates])
-        here = next((c.node for c in candidates if prices.get(c.node) == lowest), "")
-        left = []
-        for candidate in candidates:
-            if prices.get(candidate.node, lowest) == lowest:
-                left.append(candidate)
-            else:
-                self._drop(candidate, policy, f"its victims {what} than those on {here}")
-        return left
+        priced = {c.node: c for c in candidates if c.node in prices}
+        left, outbid = cheapest({node: c.violations for node, c in priced.items()}, prices)
+        for one in outbid:
+            policy = "" if one.hook is None else pricers[one.hook][0].name
+            what = "violate more PodDisruptionBudgets" if one.hook is None else "cost more"
+            self._drop(priced[one.node], policy, f"its victims {what} than those on {one.by}")
+        return [priced[node] for node in left]
 
     def _reads_the_cluster(self) -> bool:
         return any(

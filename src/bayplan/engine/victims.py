@@ -1,7 +1,7 @@
 """Asks policies about pods that would be evicted: who is protected, and what it costs.
 
 A victim that a policy protects, or a group of them that it refuses to let go, is an *objection* to the
-candidate. What is left has a price for each hook that named one; the cheapest are to be kept.
+candidate. What is left has a price for each hook that named one; the cheapest are kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -110,6 +110,37 @@ class Witness:
         return known
 
 
-def cheapest(prices: Sequence[Price]) -> Price:
-    """The lowest of the prices that were named; ``None`` where none was."""
-    return min((price for price in prices if price is not None), default=None)
+@dataclass(frozen=True)
+class Outbid:
+    """A node whose victims cost more than those of another one."""
+
+    node: str
+    by: str
+    """The other one."""
+    hook: int | None
+    """Which of the hooks says so; ``None`` where it would break more budgets."""
+
+
+def cheapest(
+    violations: Mapping[str, int], prices: Mapping[str, Sequence[Price]]
+) -> tuple[list[str], list[Outbid]]:
+    """The nodes whose victims cost least, by what each hook says in turn, and those without a price.
+
+    Then the others. ``violations`` has the budgets that evictions would break on each node, and ``prices``
+    what each hook says of it.
+    """
+    hooks = max(map(len, prices.values()), default=0)
+    rounds: list[tuple[int | None, dict[str, Price]]] = [
+        (hook, {node: said[hook] for node, said in prices.items()}) for hook in range(hooks)
+    ]
+    if any(price is not None for said in prices.values() for price in said):
+        # A budget that people set with Kubernetes' own means outweighs any price of ours.
+        rounds.insert(0, (None, {node: (float(broken),) for node, broken in violations.items()}))
+    left = list(violations)
+    outbid: list[Outbid] = []
+    for hook, said in rounds:
+        named = [(price, node) for node in left if (price := said.get(node)) is not None]
+        lowest, by = min(named, key=lambda one: one[0], default=(None, ""))
+        outbid += [Outbid(node, by, hook) for price, node in named if price != lowest]
+        left = [node for node in left if said.get(node) in (None, lowest)]
+    return left, outbid
