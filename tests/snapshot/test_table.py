@@ -14,12 +14,14 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot import lastread
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label, PodColumn
+from bayplan.snapshot.draft import Draft
 from bayplan.snapshot.load import PodsUnknown
 from bayplan.snapshot.sources import Reading, Readings, Source
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.table import NodeTable, UnknownColumn
 from bayplan.snapshot.units import Units
 from bayplan.state.cache import Cache
+from bayplan.state.view import FixedView
 from bayplan.testing import make_cluster, make_node, make_pod
 
 PRICE = Label("price", float)
@@ -246,6 +248,39 @@ def test_what_is_read_now_and_then_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
         if number % 10 == 0:
             for column in EVERYTHING:
                 table[column]
+
+
+def test_what_ifs_let_no_column_of_the_view_grow_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One search for victims makes a hundred of them, and what every pod reads was read anew after it."""
+    monkeypatch.setattr(lastread, "STEPS", 10)
+    cache = Cache()
+    cache.put_node(make_node("n", labels={"rack": "r", "gpus": "100"}).object)
+    cache.put_pod(make_pod("victim", uid="u", node="n"))
+    view = cache.snapshot()
+    for column in EVERYTHING[:4]:
+        view.nodes[column]
+
+    for number in range(50):
+        view.without({"u"})
+        view.cases(gone={"n": {"u"}})
+        draft = Draft(view)
+        draft.place(make_pod(f"p{number}"), "n")
+        assert len(draft.snapshot.nodes)
+    cache.put_pod(make_pod("news", node="n"))
+
+    assert kept(cache.snapshot().nodes) >= set(EVERYTHING[1:4])
+
+
+def test_a_view_that_is_replaced_by_hand_moves_on_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lastread, "STEPS", 10)
+    view = FixedView(make_cluster([make_node("n")]))
+    assert view.current is not None
+    assert view.current.nodes["cpu.requested"].tolist() == [0]
+
+    for number in range(12):
+        view.replace(view.current.placed(make_pod(f"p{number}", uid=f"u{number}"), "n"))
+
+    assert kept(view.current.nodes) == set()
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,7 @@ class ClusterReader:
         for row in loaded.tolist():
             requests[row] = total_requests(self._placed[row]) if self._placed[row] else NO_REQUESTS
         load = Load(requests, list(self._placed), self._tally.freeze())
+        self._last.nodes.moves_on()
         table = self._last.nodes.followed_by(list(self._objects), load, changed=changed, loaded=loaded)
         waiting = list(self._waiting)
         self._last = Snapshot(

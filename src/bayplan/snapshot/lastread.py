@@ -10,13 +10,13 @@ from typing import TypeVar
 Key = TypeVar("Key")
 Values = TypeVar("Values")
 
-# Tables follow one another as fast as events and requests come: these are some seconds to an hour.
+# Views go on as fast as events and requests come: these are some seconds to an hour.
 STEPS = 1_000
 MANY = 300
 
 
 class LastRead:
-    """Shared by tables that follow one another; policy threads note, the thread of the events looks."""
+    """Shared by tables that follow one another; policy threads note, the thread of the events takes steps."""
 
     __slots__ = ("_at", "_step")
 
@@ -29,7 +29,7 @@ class LastRead:
         self._at[column] = self._step
 
     def next_step(self) -> None:
-        """Another table follows."""
+        """The view goes on to another table."""
         self._step += 1
         if self._step % STEPS == 0:
             for column in list(self._at):

@@ -362,6 +362,7 @@ class Cache:
             self._sum_up(row)
         load, elsewhere, pods = self._with_pods()
         nodes = list(self._objects) if self._changed or self._rows_moved else self._last.nodes.objects
+        self._last.nodes.moves_on()
         table = self._last.nodes.followed_by(
             nodes, load, changed=np.array(sorted(self._changed), dtype=np.intp), loaded=loaded
         )

@@ -94,6 +94,7 @@ class FixedView:
 
     def replace(self, snapshot: Snapshot) -> None:
         """Show this one from now on; whoever holds the old one keeps it."""
+        snapshot.nodes.moves_on()
         self._current = snapshot
         self._replaced_at = time.monotonic()
 
