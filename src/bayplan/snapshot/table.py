@@ -404,10 +404,8 @@ class NodeTable:
 
     def _root(self) -> "tuple[NodeTable, NDArray[np.intp] | None]":
         """The table that everything was taken from, and where our rows are in it."""
-        if self._parent is None or self._rows is None:
-            return self, None
-        root, rows = self._parent._root()
-        return root, self._rows if rows is None else rows[self._rows]
+        # A part of a part is made of the whole: a parent has no parent.
+        return (self, None) if self._parent is None else (self._parent, self._rows)
 
     @property
     def resources(self) -> list[str]:
