@@ -130,7 +130,8 @@ class _Cycle:
         self._error = ""
         self.beside_others = False
         """Whether a node was refused for those for whom it is kept."""
-        # By identity: one file may be used twice, under one name, with other arguments.
+        # By identity: it is fastest, and a policy cannot be hashed whose arguments cannot. Names do for a
+        # configuration, which has each once; who calls the engine himself may give one to two policies.
         self._available: dict[int, dict[str, Any]] = {}
         self._pod_in_logs = CURRENT_POD.set(question.pod.key)
 

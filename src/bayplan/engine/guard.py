@@ -66,7 +66,7 @@ class Attempt:
     turn: int | None = None
     """How often the pod was told a part of the answer before; ``None`` until that is looked up."""
     ran: dict[int, Ran] = field(default_factory=dict)
-    """Every hook that was called, by identity: one file may be used twice, under one name."""
+    """Every hook that was called, by identity: one whose arguments cannot be hashed cannot be either."""
 
     def note(self, hook: Hook, failure: Failure | None, *, began: float, seconds: float | None) -> None:
         """Write down one call; without ``seconds`` it was only meant to be called."""
