@@ -12,7 +12,8 @@ from bayplan import NodeTable, Pod, Reason, Verdict
 from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.engine.choose import choose
-from bayplan.engine.make_room import Room, enough, make_room
+from bayplan.engine.make_room import VICTIMS_LEAVE, Room, enough, make_room
+from bayplan.kube.pod import Disruption
 from bayplan.kube.workloads import PodDisruptionBudget
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.objects import Objects
@@ -193,25 +194,56 @@ def nominated(node: str) -> Pod:
     return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
 
 
-def leaving(pod: Pod) -> Pod:
+def ending(pod: Pod, **condition: str) -> Pod:
     assert pod.metadata is not None
+    assert pod.status is not None
     metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-11-15T12:00:00Z")
-    return msgspec.structs.replace(pod, metadata=metadata)
+    status = msgspec.structs.replace(pod.status, conditions=(Disruption(**condition),) if condition else None)
+    return msgspec.structs.replace(pod, metadata=metadata, status=status)
 
 
-WAIT = "preemption: not eligible due to a terminating pod on the nominated node."
+def leaving(pod: Pod) -> Pod:
+    return ending(pod, type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+
+
+def drained(pod: Pod) -> Pod:
+    return ending(pod, type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI")
 
 
 @pytest.mark.parametrize(
     ("on_a", "message"),
     [
-        pytest.param(leaving(running("a1", "a", cpu=4)), WAIT, id="one is leaving for it"),
+        pytest.param(leaving(running("a1", "a", cpu=4)), VICTIMS_LEAVE, id="one is leaving for it"),
         pytest.param(running("a1", "a", cpu=4), "", id="nobody is leaving"),
         pytest.param(leaving(running("a1", "a", cpu=4, priority=100)), "", id="not for it"),
+        pytest.param(ending(running("a1", "a", cpu=4)), "", id="one was deleted by somebody"),
+        pytest.param(drained(running("a1", "a", cpu=4)), "", id="one was evicted for another reason"),
     ],
 )
 def test_a_pod_waits_for_those_who_leave_the_node_that_it_was_promised(on_a: Pod, message: str) -> None:
-    assert room([on_a, running("b1", "b", cpu=4)], incoming=nominated("a")).message == message
+    found = room([on_a, running("b1", "b", cpu=4)], incoming=nominated("a"))
+
+    assert (found.message, found.waits) == (message, bool(message))
+
+
+@pytest.mark.parametrize(
+    ("kept", "told", "waits"),
+    [
+        pytest.param("a", {"a1"}, True, id="one who was told to leave, and does not end yet"),
+        pytest.param("a", {"b1"}, False, id="one who was told to leave another node"),
+        pytest.param("b", {"a1"}, False, id="another node is kept"),
+    ],
+)
+def test_a_pod_waits_for_those_who_were_told_to_leave_the_node_that_is_kept(
+    kept: str, told: set[str], waits: bool
+) -> None:
+    pods = [make_pod(f"{node}1", uid=f"{node}1", cpu=4, node=node) for node in ("a", "b")]
+    cluster = Snapshot.build([make_node(name, cpu=4).object for name in ("a", "b")], pods)
+    refused = choose(POLICIES, make_pod("incoming", cpu=2, priority=100), cluster, now=NOON).filtered
+
+    found = make_room(POLICIES, cluster, refused, now=NOON, kept=kept, told=told)
+
+    assert (found.waits, bool(found.evictions)) == (waits, not waits)
 
 
 @pytest.mark.parametrize(

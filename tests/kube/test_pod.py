@@ -109,6 +109,41 @@ def test_a_pod_with_a_deletion_timestamp_is_terminating() -> None:
     assert pod(metadata={"deletionTimestamp": "2026-11-15T19:08:22Z"}).terminating
 
 
+def disrupted(**changes: str) -> dict[str, str]:
+    return {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"} | changes
+
+
+READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-15T19:08:22Z"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ending", "preempted"),
+    [
+        pytest.param([READY, disrupted()], True, True, id="a scheduler evicted it"),
+        pytest.param([READY, disrupted()], False, False, id="it was told, and not deleted yet"),
+        pytest.param([READY], True, False, id="it was deleted by hand"),
+        pytest.param(None, True, False, id="nothing is said"),
+        pytest.param([disrupted(reason="EvictionByEvictionAPI")], True, False, id="its node is drained"),
+        pytest.param([disrupted(status="False")], True, False, id="it was to be evicted once"),
+        pytest.param([disrupted(type="Ready")], True, False, id="that is said of something else"),
+    ],
+)
+def test_a_pod_that_a_scheduler_evicted(conditions: Any, ending: bool, preempted: bool) -> None:
+    metadata = {"deletionTimestamp": "2026-11-15T19:08:22Z"} if ending else {}
+
+    assert pod(metadata=metadata, status={"conditions": conditions}).preempted is preempted
+
+
+def test_of_the_conditions_of_a_pod_only_what_somebody_reads_is_kept() -> None:
+    """There are half a dozen of each pod, and a hundred thousand pods."""
+    read = msgspec.json.decode(
+        msgspec.json.encode({"status": {"conditions": [READY, disrupted(), READY]}}), type=Pod
+    )
+
+    assert msgspec.to_builtins(read) == {"status": {"conditions": (disrupted(),)}}
+    assert msgspec.to_builtins(pod(status={"conditions": [READY]})) == {"status": {}}
+
+
 def test_a_pod_tolerates_a_taint_that_one_toleration_covers() -> None:
     batch = Taint(key="batch", effect="NoSchedule")
     visitor = make_pod(

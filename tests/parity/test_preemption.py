@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from bayplan.config.profile import Profile
-from bayplan.engine.choose import choose
+from bayplan.engine.choose import Choice, choose
 from bayplan.engine.cycle import Question
-from bayplan.engine.make_room import make_room
+from bayplan.engine.make_room import Room, make_room
 from bayplan.engine.trials import Trials
 from bayplan.kube.meta import NO_META
 from bayplan.kube.node import NodeObject
@@ -66,16 +66,45 @@ def test_both_wait_for_those_who_leave_the_node_that_was_promised(cluster: Contr
             lambda: _message(api.get("pods", "urgent")).startswith("0/2"), 30.0, what="a second attempt"
         )
 
+    choice, room = _room_for(cluster, "urgent")
+    told = _message(api.get("pods", "urgent")).replace("no new claims to deallocate, ", "")
+    assert room.message == "preemption: not eligible due to a terminating pod on the nominated node."
+    assert told == f"{choice.message} {room.message}"
+
+
+@pytest.mark.e2e
+def test_neither_waits_for_those_who_end_for_another_reason(cluster: ControlPlane) -> None:
+    api = cluster.api
+    api.create_priority_class("low", 1)
+    api.create_priority_class("middle", 5)
+    api.create_priority_class("urgent", 1000)
+    slow = {"terminationGracePeriodSeconds": 600}
+    for node, rank in (("promised", "middle"), ("other", "low")):
+        api.create_node(node, cpu="1")
+        api.create_pod(f"on-{node}", cpu="1", node_name=node, priority_class=rank, spec=slow)
+    api.request("DELETE", "/api/v1/namespaces/default/pods/on-promised", body={"gracePeriodSeconds": 600})
+    api.create_pod("urgent", cpu="1", priority_class="urgent")
+    api.patch("pods", "urgent", {"status": {"nominatedNodeName": "promised"}}, subresource="status")
+
+    room = _room_for(cluster, "urgent")[1]
+    with evictor(cluster):
+        wait_until(
+            lambda: "deletionTimestamp" in api.get("pods", "on-other")["metadata"], 30.0, what="an eviction"
+        )
+
+    assert [(one.node, [pod.name for pod in one.victims]) for one in room.best] == [("other", ["on-other"])]
+
+
+def _room_for(cluster: ControlPlane, name: str) -> tuple[Choice, Room]:
+    """What Bayplan says of a pod, in the cluster as it is."""
+    api = cluster.api
     seen = Snapshot.build(
         [msgspec.convert(node, NodeObject) for node in api.items("nodes")],
         [msgspec.convert(pod, Pod) for pod in api.items("pods")],
     )
-    urgent = next(pod for pod in seen.pods if pod.name == "urgent")
-    choice = choose(POLICIES, urgent, seen, now=NOW)
-    room = make_room(POLICIES, seen, choice.filtered, now=NOW)
-    told = _message(api.get("pods", "urgent")).replace("no new claims to deallocate, ", "")
-    assert room.message == "preemption: not eligible due to a terminating pod on the nominated node."
-    assert told == f"{choice.message} {room.message}"
+    pod = next(pod for pod in seen.pods if pod.name == name)
+    choice = choose(POLICIES, pod, seen, now=NOW)
+    return choice, make_room(POLICIES, seen, choice.filtered, now=NOW)
 
 
 def _message(pod: Json) -> str:

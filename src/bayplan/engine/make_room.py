@@ -7,7 +7,7 @@ that put a price on them, then to kube-scheduler.
 """
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -26,6 +26,7 @@ from bayplan.snapshot.cluster import Snapshot
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
+VICTIMS_LEAVE = "preemption: not eligible due to a terminating pod on the nominated node."
 # kube-scheduler adds it to every priority, so that more pods never cost less than fewer.
 _ABOVE_ALL = 2**31
 
@@ -53,6 +54,8 @@ class Room:
     """What policies say that evictions cost, by node, hook by hook."""
     failures: tuple[Failure, ...] = ()
     """Of hooks that were asked about victims."""
+    waits: bool = False
+    """Whether somebody is leaving for the pod already."""
 
     @cached_property
     def best(self) -> tuple[Eviction, ...]:
@@ -72,11 +75,15 @@ def make_room(
     now: datetime,
     candidates: int | None = None,
     attempt: Attempt | None = None,
+    kept: str = "",
+    told: Collection[str] = (),
 ) -> Room:
     """The evictions that would let the pod of a refusal in; ``refused`` is that refusal, by every node.
 
     In a large cluster not all nodes are tried: the search ends with so many ``candidates`` of which one
-    breaks no budget; ``None`` is kube-scheduler's number, a tenth of the nodes and at least 100.
+    breaks no budget; ``None`` is kube-scheduler's number, a tenth of the nodes and at least 100. ``kept`` is
+    the node that is kept for the pod, if its status does not say so yet, and ``told`` are the UIDs of those
+    who were told to leave it.
     """
     pod = refused.pod
     if not len(cluster.nodes):
@@ -85,8 +92,9 @@ def make_room(
     if pod.preemption_policy == "Never":
         return Room((), "preemption: not eligible due to preemptionPolicy=Never.", now)
     hopeful = _hopeful(refused)
-    if _waits(pod, cluster, hopeful):
-        return Room((), "preemption: not eligible due to a terminating pod on the nominated node.", now)
+    promised = kept or (pod.status or NO_STATUS).nominated_node_name or ""
+    if promised in hopeful and _leaving(pod, cluster.pods_on(promised), told):
+        return Room((), VICTIMS_LEAVE, now, waits=True)
     wanted = max(enough(len(hopeful)) if candidates is None else candidates, 1)
     search = _Search(policies, Question(pod, cluster.nodes, cluster, now), attempt)
     found: dict[str, Eviction | Texts] = {}
@@ -109,12 +117,13 @@ def enough(nodes: int) -> int:
     return min(max(nodes * 10 // 100, 100), nodes)
 
 
-def _waits(pod: Pod, cluster: Snapshot, hopeful: Sequence[str]) -> bool:
-    """Whether somebody is leaving already, on the node that the pod waits for."""
-    node = (pod.status or NO_STATUS).nominated_node_name or ""
-    return node in hopeful and any(
-        each.terminating and each.priority < pod.priority for each in cluster.pods_on(node)
-    )
+def _leaving(pod: Pod, there: Sequence[Pod], told: Collection[str]) -> bool:
+    """Whether one of those on a node leaves it for the pod.
+
+    As in kube-scheduler from 1.27 on: who ends for another reason may have been there before, and his room
+    may not be enough.
+    """
+    return any(each.uid in told or (each.preempted and each.priority < pod.priority) for each in there)
 
 
 def _turned(nodes: list[str], pod: Pod) -> list[str]:

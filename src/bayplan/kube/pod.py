@@ -60,6 +60,14 @@ class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
             force_setattr(self, "volumes", tuple(each for each in self.volumes if each.counts) or None)
 
 
+class Disruption(Struct, frozen=True, gc=False, omit_defaults=True):
+    """``DisruptionTarget`` of ``status.conditions``: why a pod is to end. Other lines are not kept."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
 class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The part of ``status`` that scheduling looks at."""
 
@@ -67,6 +75,18 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     nominated_node_name: str | None = None
     qos_class: str | None = None
     start_time: str | None = None
+    conditions: tuple[Disruption, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.conditions is not None:
+            # Every pod has half a dozen others, such as Ready, that nobody here reads.
+            kept: tuple[Disruption, ...] | None = None
+            # No generator: every pod of a cluster comes by here.
+            for each in self.conditions:
+                if each.type == "DisruptionTarget":
+                    kept = (each,)
+                    break
+            force_setattr(self, "conditions", kept)
 
 
 NO_AFFINITY = Affinity()
@@ -126,6 +146,14 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     def terminating(self) -> bool:
         """Whether the pod is being deleted."""
         return self._meta.deletion_timestamp is not None
+
+    @property
+    def preempted(self) -> bool:
+        """Whether the pod is being deleted because a scheduler evicted it for a more important one."""
+        targets = (self.status or NO_STATUS).conditions
+        if targets is None or not self.terminating:
+            return False
+        return targets[0].status == "True" and targets[0].reason == "PreemptionByScheduler"
 
     @property
     def finished(self) -> bool:

@@ -16,9 +16,11 @@ from bayplan.authoring.registry import Policy
 from bayplan.authoring.scope import PolicyScope
 from bayplan.config.profile import Profile
 from bayplan.engine.guard import Attempt
+from bayplan.engine.make_room import VICTIMS_LEAVE
 from bayplan.kube.meta import NO_META
+from bayplan.kube.pod import NO_STATUS, Disruption
 from bayplan.runtimes.scheduler.hints import helped_by, refused_by
-from bayplan.runtimes.scheduler.judge import NO_CLAIMS, VICTIMS_LEAVE, Judge, Judgement
+from bayplan.runtimes.scheduler.judge import NO_CLAIMS, Judge, Judgement
 from bayplan.runtimes.scheduler.nominations import Nomination
 from bayplan.runtimes.scheduler.queue import ANYTHING
 from bayplan.runtimes.workers import Workers
@@ -171,14 +173,16 @@ def test_the_node_that_was_made_free_comes_before_better_ones() -> None:
     ("known", "leaving"),
     [
         pytest.param(True, False, id="a victim that was told"),
-        pytest.param(False, True, id="a pod that ends, whoever told it"),
+        pytest.param(False, True, id="a pod that a scheduler evicted, whichever it was"),
     ],
 )
 def test_while_victims_leave_nobody_else_has_to(known: bool, leaving: bool) -> None:
     victim, other = (make_pod(name, cpu=4, priority=1, node=name) for name in ("kept", "other"))
     if leaving:
         meta = msgspec.structs.replace(victim.metadata or NO_META, deletion_timestamp="2026-01-01T00:00:00Z")
-        victim = msgspec.structs.replace(victim, metadata=meta)
+        told = Disruption("DisruptionTarget", "True", "PreemptionByScheduler")
+        status = msgspec.structs.replace(victim.status or NO_STATUS, conditions=(told,))
+        victim = msgspec.structs.replace(victim, metadata=meta, status=status)
     pod = make_pod("urgent", cpu=4, priority=10)
     nomination = Nomination(pod, "kept", frozenset({victim.uid} if known else ()))
 

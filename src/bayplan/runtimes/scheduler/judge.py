@@ -27,7 +27,6 @@ from bayplan.snapshot.draft import Draft
 
 log = logging.getLogger(__name__)
 
-VICTIMS_LEAVE = "preemption: not eligible due to a terminating pod on the nominated node."
 NO_CLAIMS = "no new claims to deallocate"
 """What kube-scheduler's plugin for claims says before it comes to evictions, of a pod that has none."""
 
@@ -193,26 +192,17 @@ class Judge:
         refused = found.choice.filtered
         if not len(cluster.nodes):
             return found
-        if kept is not None and refused.pod.preemption_policy != "Never" and _leaving(refused, cluster, kept):
-            return replace(found, preemption=self._first + VICTIMS_LEAVE, waits=True)
-        room = make_room(self.policies, cluster, refused, now=attempt.now, attempt=attempt)
+        room = make_room(
+            self.policies,
+            cluster,
+            refused,
+            now=attempt.now,
+            attempt=attempt,
+            kept=kept.node if kept else "",
+            told=kept.victims if kept else (),
+        )
         for text in dict.fromkeys(failure.text for failure in room.failures):
             log.warning("pod %s: %s", refused.pod.key, text, extra={"pod": refused.pod.key})
         if not room.evictions:
-            return replace(found, preemption=self._first + room.message)
+            return replace(found, preemption=self._first + room.message, waits=room.waits)
         return replace(found, eviction=self._rng.choice(room.best))
-
-
-def _leaving(refused: Decision, cluster: Snapshot, kept: Nomination) -> bool:
-    """Whether those who have to leave for the pod are still on the node, and that is all that is wrong."""
-    row = cluster.rows.get(kept.node)
-    if row is None:
-        return False
-    refusal = refused.refusal(row)
-    if refusal is None or not refusal.reason.preemptible:
-        return False
-    priority = refused.pod.priority
-    return any(
-        there.uid in kept.victims or (there.terminating and there.priority < priority)
-        for there in cluster.pods_on(kept.node)
-    )
