@@ -10,7 +10,7 @@ import bayplan
 from bayplan import Reason
 from bayplan.authoring.load import Definition
 from bayplan.authoring.registry import Policy
-from bayplan.engine.commit import Commitment, commit
+from bayplan.engine.commit import Commitment, allocate, commit
 from bayplan.engine.cycle import Question
 from bayplan.engine.guard import Attempt, Failure
 from bayplan.snapshot.units import Allocation
@@ -121,3 +121,26 @@ def test_a_policy_that_overran_in_an_earlier_try_is_not_called_again() -> None:
     said = word(policy, attempt=Attempt(given_up={policy.name: late}))
 
     assert (said.refusal, said.annotations, target.prepared) == ("", {}, [])
+
+
+def test_who_has_filtered_just_now_asks_no_rule_once_more() -> None:
+    (thorough, strict), (generous, _) = made(), made(Generous)
+    strict.refuses = True
+    question = Question(make_pod("web"), CLUSTER.nodes, CLUSTER, datetime.now(UTC))
+
+    said = allocate([thorough, generous], question, "chosen")
+
+    assert said.refusal == ""
+    assert set(said.annotations) >= {"example.com/first", "example.com/second"}
+    assert strict.prepared == ["web"]
+    assert commit([thorough, generous], question, "chosen").refusal, "at bind, in another cluster, they are"
+
+
+def test_where_nobody_hands_anything_out_nobody_is_asked_to() -> None:
+    thorough, target = made(shadow=True)
+    rules, other = made()
+    rules = replace(rules, hooks=tuple(hook for hook in rules.hooks if hook.spec.kind != "allocate"))
+    question = Question(make_pod("web"), CLUSTER.nodes, CLUSTER, datetime.now(UTC))
+
+    assert allocate([thorough, rules], question, "chosen") == Commitment()
+    assert (target.prepared, other.prepared) == ([], [])

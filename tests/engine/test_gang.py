@@ -58,6 +58,21 @@ def test_each_member_sees_those_before_it_on_their_nodes() -> None:
     assert cluster.nodes["cpu.requested"].tolist() == [0, 0], "the cluster itself is as it was"
 
 
+def test_rules_are_asked_once_for_each_member_also_where_something_is_handed_out() -> None:
+    """They see the same cluster when a member has its place as when one was looked for."""
+    asked: list[str] = []
+
+    @bayplan.filter(recheck=True)
+    def counted(pod, nodes):  # type: ignore[no-untyped-def]
+        asked.append(pod.name)
+
+    (definition,) = load("SharedResource")
+    gpus = definition.make(args={"resource": "example.com/memory", "capacity": "example.com/gpus"})
+
+    assert plan(ANYWHERE, members(2), make_cluster([node("a"), node("b")]), gpus, own(counted)).fits
+    assert asked == ["m-0", "m-1"]
+
+
 def test_the_member_that_has_no_place_is_named_in_kube_schedulers_words() -> None:
     found = plan(ANYWHERE, members(3), make_cluster([node("a", cpu=2)]))
 

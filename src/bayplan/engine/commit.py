@@ -1,7 +1,7 @@
 """The last word before a pod is bound: rules about other pods once more, and what the pod gets.
 
 Run on the one node that was chosen, in a cluster where everybody who came before is in sight and the
-pod itself is not.
+pod itself is not. Who has filtered in that very cluster just now need not ask the rules once more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,19 +35,43 @@ class Commitment:
 def commits(policies: Sequence[Policy]) -> bool:
     """Whether any of these policies has something to say at bind."""
     deciding = [policy for policy in policies if not policy.shadow]
-    return any(hook.spec.recheck or hook.spec.kind == "allocate" for p in deciding for hook in p.hooks)
+    return allocates(deciding) or any(hook.spec.recheck for policy in deciding for hook in policy.hooks)
+
+
+def allocates(policies: Sequence[Policy]) -> bool:
+    """Whether any of these policies hands something out."""
+    return any(policy.of_kind("allocate") for policy in policies if not policy.shadow)
 
 
 def commit(
     policies: Sequence[Policy], question: Question, node: str, attempt: Attempt | None = None
 ) -> Commitment:
     """Whether the pod may be bound to the node, and what it gets there."""
-    attempt = attempt or Attempt()
     mine = [
         replace(p, hooks=tuple(h for h in p.hooks if h.spec.recheck or h.spec.kind in _KINDS))
         for p in interested(policies, question.pod)
         if commits([p])
     ]
+    return _last_word(mine, question, node, attempt or Attempt())
+
+
+def allocate(
+    policies: Sequence[Policy], question: Question, node: str, attempt: Attempt | None = None
+) -> Commitment:
+    """What the pod gets on the node, or why it does not get it.
+
+    Only for a node that every filter of these policies let pass in the very cluster of this question: a rule
+    is not asked again here. In any other cluster it must be, by `commit`.
+    """
+    mine = [
+        replace(p, hooks=tuple(h for h in p.hooks if h.spec.kind in _KINDS))
+        for p in interested(policies, question.pod)
+        if allocates([p])
+    ]
+    return _last_word(mine, question, node, attempt or Attempt())
+
+
+def _last_word(mine: Sequence[Policy], question: Question, node: str, attempt: Attempt) -> Commitment:
     if not mine:
         return Commitment()
     others = question.cluster.without_on({node: {question.pod.uid}})

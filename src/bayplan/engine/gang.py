@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bayplan.authoring.gang import Gang
 from bayplan.authoring.registry import Policy
 from bayplan.engine.choose import Choice, choose
-from bayplan.engine.commit import commit, commits
+from bayplan.engine.commit import allocate, allocates
 from bayplan.engine.cycle import Question, filter_and_score
 from bayplan.engine.gang_domains import Domain, read_domains, worth_trying
 from bayplan.engine.gang_record import over_all
@@ -142,7 +142,7 @@ class _Trying:
         self._attempt = attempt
         self._pick = pick
         self._look = look
-        self._commits = commits(policies)
+        self._hands_out = allocates(policies)
 
     def fill(self, pods: Sequence[Pod], domain: Domain | None) -> Plan:
         """Seat one after another, in a domain or anywhere, until one has no place."""
@@ -166,11 +166,9 @@ class _Trying:
         if error or not narrow.feasible:
             return Misfit(pod, wide, unschedulable(narrow.filtered), error)
         node = self._pick(narrow.best)
-        if not self._commits:
+        if not self._hands_out:
             return Seat(pod, wide, node)
-        given = commit(
-            self._policies, msgspec.structs.replace(question, nodes=here.nodes), node, self._attempt
-        )
+        given = allocate(self._policies, question, node, self._attempt)
         if given.refusal:
             return Misfit(pod, wide, f"{given.refusal}.")
         return Seat(pod, wide, node, given.annotations)

@@ -218,6 +218,27 @@ def test_what_a_policy_hands_out_is_written_on_the_pod() -> None:
     assert '"1"' in found.annotations[ALLOCATION]
 
 
+def test_rules_are_asked_once_also_where_something_is_handed_out() -> None:
+    """What is handed out is of the cluster that they have just seen: a second look would find the same."""
+    asked: list[str] = []
+
+    @bayplan.filter(recheck=True)
+    def counted(pod, nodes):  # type: ignore[no-untyped-def]
+        asked.append(pod.name)
+
+    (definition,) = load("SharedResource")
+    gpus = definition.make(args={"resource": "example.com/memory", "capacity": "example.com/gpus"})
+    policies, cluster = (*DEFAULT, gpus, own("counted", counted)), make_cluster(["a", "b"])
+
+    one = Judge(policies).judge(make_pod("one", cpu=1), cluster, Attempt())
+    several = [make_pod(f"m-{number}", cpu=number) for number in (1, 2)]
+    placed = Judge(policies).place_some(several, cluster, Attempt(), seconds=10)
+    refusal, _ = Judge(policies).last_word(make_pod("late"), "a", cluster, Attempt())
+
+    assert (one.node != "", len(placed), refusal) == (True, 2, "")
+    assert asked == ["one", "m-1", "m-2", "late"]
+
+
 def test_only_what_could_change_a_refusal_is_worth_another_attempt() -> None:
     full = judge(make_pod(cpu=8), make_cluster(["a"]))
     spare = judge(make_pod(cpu=1), make_cluster(["spare"]), own("no_spare", no_spare))

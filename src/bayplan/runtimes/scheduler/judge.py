@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.authoring.registry import Policy
 from bayplan.engine.choose import Choice, choose
-from bayplan.engine.commit import commit
+from bayplan.engine.commit import allocate, allocates
 from bayplan.engine.cycle import Question, filter_nodes
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
@@ -86,7 +86,7 @@ class Judge:
         self._rng = rng or random.Random()  # noqa: S311 - which of equals, no secret
         self._record = record
         self._ran = ran
-        self._hands_out = any(policy.of_kind("allocate") for policy in policies)
+        self._hands_out = allocates(policies)
         self._memory = Memory()
         self._first = f"{NO_CLAIMS}, " if any(p.name == "DynamicResources" for p in policies) else ""
 
@@ -137,7 +137,7 @@ class Judge:
             return decision.error or (refusal.reason.text if refusal else ""), EMPTY
         if not self._hands_out:
             return "", EMPTY
-        given = commit(self.policies, Question(pod, others.nodes, others, attempt.now), node, attempt)
+        given = allocate(self.policies, Question(pod, others.nodes, others, attempt.now), node, attempt)
         return given.refusal, given.annotations
 
     def _judge(self, pod: Pod, cluster: Snapshot, attempt: Attempt, kept: Nomination | None) -> Judgement:
@@ -181,7 +181,9 @@ class Judge:
         if not self._hands_out:
             return found
         pod = found.choice.filtered.pod
-        given = commit(self.policies, Question(pod, cluster.nodes, cluster, attempt.now), found.node, attempt)
+        # Of the cluster that the filters have just seen: they are not asked once more.
+        question = Question(pod, cluster.nodes, cluster, attempt.now)
+        given = allocate(self.policies, question, found.node, attempt)
         if given.refusal:
             return replace(found, node="", refusal=given.refusal)
         return replace(found, annotations=given.annotations)
