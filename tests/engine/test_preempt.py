@@ -12,6 +12,7 @@ from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.registry import FailurePolicy, Hook, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.engine.cycle import Question
+from bayplan.engine.guard import Attempt, Failure
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.testing import make_cluster, make_node, make_pod
@@ -187,6 +188,54 @@ def test_a_rule_that_reads_the_cluster_is_asked_candidate_by_candidate() -> None
     }
 
 
+def test_a_rule_that_does_not_look_at_other_nodes_is_asked_once_although_it_could() -> None:
+    calls: list[list[str]] = []
+
+    @bayplan.filter
+    def incurious(nodes: Any, cluster: Any) -> Any:
+        calls.append(list(nodes.names))
+        return FULL.where(nodes["cpu.free"] < 3000)
+
+    decision = choose(policy(incurious))
+
+    assert calls == [["freed", "still-full", "wrong-disk"]]
+    assert kept(decision) == ["freed", "wrong-disk"]
+
+
+def test_only_the_rule_that_looks_at_other_nodes_is_asked_candidate_by_candidate() -> None:
+    groups: dict[str, list[int]] = {"looks": [], "plain": []}
+
+    @bayplan.filter
+    def looks(nodes: Any, cluster: Any) -> Any:
+        groups["looks"].append(len(nodes))
+        return FULL.where([len(cluster.pods) != 3] * len(nodes))
+
+    @bayplan.filter
+    def plain(nodes: Any) -> Any:
+        groups["plain"].append(len(nodes))
+
+    decision = choose(policy(looks, name="curious"), policy(plain, name="other"))
+
+    assert kept(decision) == ["freed", "still-full", "wrong-disk"], "each sees one victim gone, not three"
+    assert groups["looks"].count(1) == 3
+    assert groups["plain"].count(1) == 0
+
+
+def test_each_candidate_that_filters_judged_is_counted_once() -> None:
+    @bayplan.filter
+    def looks(nodes: Any, cluster: Any) -> Any:
+        return FULL.where([len(cluster.pods) > 3 or name == "still-full" for name in nodes.names])
+
+    decision = choose(policy(looks, name="curious"), policy(right_disk, name="disk"))
+
+    assert decision.judged == 3
+    assert {(r.node, r.policy, r.reason.text) for r in decision.refused} == {
+        ("still-full", "curious", "too little CPU"),
+        ("wrong-disk", "disk", "wrong disk"),
+    }
+    assert (choose(policy(raises)).judged, choose(policy(vault)).judged) == (0, 0), "nobody had an answer"
+
+
 def test_a_preparation_that_reads_the_cluster_is_run_candidate_by_candidate() -> None:
     @bayplan.prepare
     def how_many(cluster: Any) -> int:
@@ -211,6 +260,34 @@ def test_a_filter_that_fails_drops_every_candidate() -> None:
     assert set(dropped(decision)) == {"freed", "still-full", "wrong-disk"}
     assert all(text.startswith("policy 'policy' failed: ") for text in dropped(decision).values())
     assert [failure.kind for failure in decision.failures] == ["exception"]
+
+
+def test_a_filter_that_fails_about_one_candidate_drops_every_one() -> None:
+    """The filter after an eviction is asked about all nodes: pods would die, and it would fail again."""
+
+    @bayplan.filter
+    def touchy(node: Any, cluster: Any) -> Any:
+        if node.name == "wrong-disk":
+            raise OSError("no table")
+
+    decision = choose(policy(touchy))
+
+    assert kept(decision) == []
+    assert {text.split(":")[0] for text in dropped(decision).values()} == {"policy 'policy' failed"}
+    assert [failure.kind for failure in decision.failures] == ["exception"]
+
+
+def test_a_filter_that_overran_is_not_called_once_more_for_each_candidate() -> None:
+    late = Failure("overrun", "still running after 1 s", "took too long")
+    attempt = Attempt(given_up={"policy": late})
+    question = Question(URGENT, CLUSTER.nodes, CLUSTER, NOW)
+
+    decision = choose_candidates(
+        [policy(fits)], question, [FREED, STILL_FULL, WRONG_DISK], victims={}, attempt=attempt
+    )
+
+    assert (kept(decision), list(decision.failures)) == ([], [late])
+    assert [(ran.calls, ran.hook.name) for ran in attempt.ran.values()] == [(0, "fits")]
 
 
 def test_a_filter_that_fails_and_is_ignored_drops_nothing() -> None:
@@ -270,6 +347,16 @@ def test_without_pods_in_view_rules_about_nodes_still_count() -> None:
     bare = Snapshot.build(CLUSTER.nodes.objects, None)
 
     assert kept(choose(policy(right_disk), cluster=bare)) == ["freed", "still-full"]
+
+
+def test_without_pods_in_view_a_rule_may_still_look_at_the_nodes_of_the_cluster() -> None:
+    bare = Snapshot.build(CLUSTER.nodes.objects, None)
+
+    @bayplan.filter
+    def of_three(node: Any, cluster: Any) -> Any:
+        return len(cluster.nodes["cpu.allocatable"]) == 3 and node.name != "wrong-disk"
+
+    assert kept(choose(policy(of_three), cluster=bare)) == ["freed", "still-full"]
 
 
 def test_without_pods_in_view_rules_about_pods_drop_everything() -> None:

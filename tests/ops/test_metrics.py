@@ -10,10 +10,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bayplan.authoring.load import load
+import bayplan
+from bayplan.authoring.load import Definition, load
 from bayplan.authoring.registry import Policy
 from bayplan.engine.commit import commit
 from bayplan.engine.cycle import Question
@@ -162,6 +164,26 @@ def test_hooks_of_preemption_are_timed_once_a_request_and_each_failure_counts(tm
     assert metrics.registry.get_sample_value("bayplan_policy_failures_total", failures) == 2
     calls = {ran.hook.name: ran.calls for ran in attempt.ran.values()}
     assert calls == {"ready": 1, "guards": 3, "price": 1}
+
+
+@bayplan.filter
+def not_b(node: Any, cluster: Any) -> Any:
+    return len(cluster.pods) and node.name != "b"
+
+
+@pytest.mark.parametrize("verdict", ["passed", "refused"])
+def test_what_filters_say_of_candidates_for_preemption_is_counted_once_a_candidate(verdict: str) -> None:
+    """Also of a rule that looks at all pods, and so is asked about one candidate at a time."""
+    metrics = Metrics(version="test")
+    cluster = make_cluster(["a", "b"], [make_kube_pod(f"on-{n}", uid=n, node=n) for n in ("a", "b")])
+    question = Question(make_kube_pod("urgent"), cluster.nodes, cluster, datetime.now(UTC))
+    rule = Definition("rule", (("not_b", not_b),), None, ()).make()
+
+    candidates = [Candidate("a", ("a",)), Candidate("b", ("b",))]
+    metrics.preempted(choose_candidates([rule], question, candidates, victims={}), observe=False)
+
+    labels = {"verb": "preempt-filter", "verdict": verdict}
+    assert metrics.registry.get_sample_value("bayplan_nodes_total", labels) == 1
 
 
 def test_what_is_handed_out_at_bind_is_timed(tmp_path: Path) -> None:

@@ -8,14 +8,12 @@ the cheapest are kept: kube-scheduler takes no order from us, so preferring mean
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-import numpy as np
-
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.verdict import Reason
-from bayplan.engine.cycle import Question, filter_nodes, interested
-from bayplan.engine.decision import NOT_IN_VIEW, Decision
+from bayplan.engine.cycle import Question, interested
+from bayplan.engine.decision import NOT_IN_VIEW, Refusal
 from bayplan.engine.guard import Attempt, Failure
+from bayplan.engine.trials import Trials
 from bayplan.engine.victims import Objection, Witness, cheapest
 from bayplan.kube.pod import Pod
 
@@ -50,7 +48,10 @@ class PreemptDecision:
     pod: Pod
     kept: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
-    decisions: tuple[Decision, ...] = ()
+    judged: int = 0
+    """How many of them filters were asked about, and had an answer."""
+    refused: tuple[Refusal, ...] = ()
+    """What filters said against some of those."""
     failures: tuple[Failure, ...] = ()
     would_drop: tuple[Dropped, ...] = ()
     """Of those kept, what each shadow policy would have left out, were it the only one more."""
@@ -86,20 +87,11 @@ def choose_candidates(
         question.pod,
         tuple(left),
         tuple(run.dropped.values()),
-        tuple(run.decisions),
+        run.judged,
+        tuple(run.refused),
         tuple(failure for each in (run, *shadows) for failure in each.all_failures),
         tuple(dropped for shadow in shadows for dropped in shadow.dropped.values()),
     )
-
-
-@dataclass(frozen=True)
-class _Judgement:
-    """What was decided about a group of candidates at once."""
-
-    group: list[Candidate]
-    decision: Decision
-    saw_other_nodes: bool
-    """A rule counted over racks or zones, and so saw other candidates' victims gone too."""
 
 
 class _Run:
@@ -118,7 +110,8 @@ class _Run:
         self._victims = victims
         self.witness = Witness(policies, question, attempt)
         self.dropped: dict[str, Dropped] = {}
-        self.decisions: list[Decision] = []
+        self.judged = 0
+        self.refused: list[Refusal] = []
         self.failures: list[Failure] = []
 
     def has_victims(self, candidate: Candidate) -> bool:
@@ -148,14 +141,28 @@ class _Run:
         """The candidates that every hard rule accepts with the victims gone."""
         if not any(p.of_kind("filter") for p in self._policies):
             return candidates
-        known = [c for c in candidates if self._in_view(c)]
-        if not known:
+        known = {c.node: c for c in candidates if self._in_view(c)}
+        trials = Trials(self._policies, self._question, self._attempt)
+        answers = trials.answers({node: frozenset(c.victims) for node, c in known.items()})
+        refusals: dict[str, Refusal] = {}
+        error = ""
+        for node, answer in answers:
+            if isinstance(answer, str):
+                error = answer
+                break
+            if answer is not None:
+                refusals[node] = answer
+        self.failures += trials.failures
+        if error:
+            # The next filter is asked about every node, and fails again: the victims would die for nothing.
+            for candidate in known.values():
+                self._drop(candidate, "", error)
             return []
-        # A rule that reads each node by itself cannot see what is gone elsewhere: one pass for all.
-        together = None if self._reads_the_cluster() else self._judge(known)
-        if together is not None and not together.saw_other_nodes:
-            return self._passing(together)
-        return [c for candidate in known for c in self._passing(self._judge([candidate]))]
+        self.judged = len(known)
+        self.refused = list(refusals.values())
+        for node, refusal in refusals.items():
+            self._drop(known[node], refusal.policy, refusal.reason.text)
+        return [c for node, c in known.items() if node not in refusals]
 
     def drop_expensive(self, candidates: list[Candidate]) -> list[Candidate]:
         """The candidates whose victims cost least, by what each policy says in turn."""
@@ -180,46 +187,11 @@ class _Run:
             self._drop(priced[one.node], policy, f"its victims {what} than those on {one.by}")
         return [priced[node] for node in left]
 
-    def _reads_the_cluster(self) -> bool:
-        return any(
-            "cluster" in hook.spec.parameters
-            for policy in self._policies
-            for kind in ("filter", "prepare")
-            for hook in policy.of_kind(kind)
-        )
-
     def _in_view(self, candidate: Candidate) -> bool:
         inside = candidate.node in self._question.cluster.rows
         if not inside:
             self._drop(candidate, "", NOT_IN_VIEW.text)
         return inside
-
-    def _judge(self, group: list[Candidate]) -> "_Judgement":
-        """What the filters say of these nodes once all their victims are gone."""
-        cluster = self._question.cluster
-        if cluster.pods_known:
-            cluster = cluster.without_on({c.node: c.victims for c in group})
-        names = [c.node for c in group]
-        nodes = cluster.nodes.take(cluster.find(names), names)
-        question = msgspec.structs.replace(self._question, nodes=nodes, cluster=cluster, not_in_view=())
-        decision = filter_nodes([policy.hard for policy in self._policies], question, self._attempt)
-        load = cluster.nodes.load
-        saw_other_nodes = len(group) > 1 and load is not None and load.domains_read
-        return _Judgement(group, decision, saw_other_nodes=saw_other_nodes)
-
-    def _passing(self, judgement: "_Judgement") -> list[Candidate]:
-        group, decision = judgement.group, judgement.decision
-        self.decisions.append(decision)
-        self.failures += [o.failure for o in decision.failures if o.failure]
-        if decision.error:
-            for candidate in group:
-                self._drop(candidate, "", decision.error)
-            return []
-        for row in np.flatnonzero(~decision.passed).tolist():
-            refusal = decision.refusal(row)
-            if refusal:
-                self._drop(group[row], refusal.policy, refusal.reason.text)
-        return [group[row] for row in np.flatnonzero(decision.passed).tolist()]
 
     def _pods_of(self, candidate: Candidate, asking: Policy) -> list[Pod] | None:
         """The victims; ``None`` where one of them is not known, and so nobody can judge it."""

@@ -245,8 +245,10 @@ class Metrics:
         """Count what was said about candidates for preemption."""
         self._nodes_of("preempt", "passed").inc(len(decision.kept))
         self._nodes_of("preempt", "refused").inc(len(decision.dropped))
-        for judged in decision.decisions:
-            self.decided("preempt-filter", judged, observe=observe)
+        if decision.judged:
+            refused = [(refusal.policy, refusal.reason, 1) for refusal in decision.refused]
+            mode = "observe" if observe else "decide"
+            self.judged("preempt-filter", refused, of=decision.judged, mode=mode)
 
     def rejected(self, policy: str, reason: str, count: int, *, mode: str) -> None:
         """Count refused nodes; a reason past the limit is counted as ``other``."""
