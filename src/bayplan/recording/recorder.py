@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Generic, TypeVar
 
 import msgspec
 
-from bayplan.engine.guard import Attempt
 from bayplan.kube.pod import Pod
 from bayplan.recording.backlog import Backlog
 from bayplan.recording.lines import FORMAT, Bound, Dropped, Header, Line, RecordingError, Unjudged, moment
@@ -24,7 +22,6 @@ from bayplan.recording.sink import RecordingFile, older
 from bayplan.wire import v1
 from bayplan.wire.codec import decode
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _QUEUE = 2000
@@ -42,23 +39,6 @@ class RecordOptions:
     """A file of that size is kept as ``FILE.1``, in place of the one before it, and a new one begun."""
     snapshot_every_seconds: float = 600.0
     """How often the whole cluster is written again: what comes after damage can be read from there on."""
-
-
-class Noted(Generic[T]):
-    """Work for a policy thread that remembers with which attempt it was done."""
-
-    def __init__(self, work: Callable[[Attempt], T]) -> None:
-        self._work = work
-        self._attempt: Attempt | None = None
-
-    @property
-    def attempt(self) -> Attempt:
-        """The last one; an empty one where it was not even tried."""
-        return self._attempt or Attempt()
-
-    def __call__(self, attempt: Attempt) -> T:
-        self._attempt = attempt
-        return self._work(attempt)
 
 
 class Recorder:

@@ -20,7 +20,7 @@ from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsFiles
 from bayplan.ops.tracing import Tracing, begin, note_hooks
 from bayplan.recording.notes import Basis
-from bayplan.recording.recorder import Noted, Recorder
+from bayplan.recording.recorder import Recorder
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.ahead import Ahead, Foreseen, Prepared, foresee
 from bayplan.runtimes.extender.exchange import LARGE_BYTES, BodyError, Line, Request, Response
@@ -30,6 +30,7 @@ from bayplan.runtimes.extender.later import Later
 from bayplan.runtimes.extender.rejudge import Call
 from bayplan.runtimes.extender.verbs import Answer, Binder
 from bayplan.runtimes.limits import Limits
+from bayplan.runtimes.noted import Noted
 from bayplan.runtimes.shadow import Shadow
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot

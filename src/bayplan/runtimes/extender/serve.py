@@ -27,7 +27,7 @@ from bayplan.ops.watchdog import watch_interpreter
 from bayplan.recording.journal_file import JournalFile, JournalFileOptions
 from bayplan.recording.lines import Configuration
 from bayplan.recording.notes import Basis
-from bayplan.recording.recorder import Noted, Recorder, RecordOptions
+from bayplan.recording.recorder import Recorder, RecordOptions
 from bayplan.runtimes.bound import TellBound
 from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.extender.app import VERBS, ExtenderApp
@@ -39,6 +39,7 @@ from bayplan.runtimes.extender.vitals import Vitals
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Address, Listener
 from bayplan.runtimes.needs import latches, managed, sources_for
+from bayplan.runtimes.noted import Noted
 from bayplan.runtimes.ops import OpsApp
 from bayplan.runtimes.shadow import VERBS as SHADOWED
 from bayplan.runtimes.shadow import Shadow, ShadowOptions

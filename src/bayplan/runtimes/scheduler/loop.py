@@ -13,8 +13,8 @@ from itertools import takewhile
 
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
-from bayplan.recording.recorder import Noted
 from bayplan.runtimes.needs import sources_for
+from bayplan.runtimes.noted import Noted
 from bayplan.runtimes.scheduler.evicting import Evicting
 from bayplan.runtimes.scheduler.gangs import Gangs
 from bayplan.runtimes.scheduler.generation import Generation
