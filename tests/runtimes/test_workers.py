@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from bayplan.engine.guard import Attempt
 from bayplan.runtimes.extender.serve import Server
-from bayplan.runtimes.workers import RequestOverrun, Workers
+from bayplan.runtimes.workers import RequestOverrun, Workers, _Desk, _Job, _Worker
 from tests.runtimes.extender.caller import ask, look, make_pod, metric, names_request
 from tests.runtimes.extender.obedient import serving
 
@@ -250,3 +251,24 @@ def _spin(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
+
+
+async def test_work_that_was_given_to_an_idle_thread_is_done_though_no_more_is_taken() -> None:
+    """The thread has just found nothing to do when it is given a job, and the threads are told to end."""
+    job: _Job[object] = _Job(lambda _: "done", Attempt(), deadline=time.monotonic() + 60)
+
+    class Busy(_Desk):
+        def next_for(self, worker: _Worker) -> _Job[object] | None:
+            found = super().next_for(worker)
+            if self._idle:
+                self.put(job)
+                self.close()
+            return found
+
+    thread = _Worker(Busy())
+    thread.start()
+    await asyncio.to_thread(thread.join, 10)
+
+    assert not thread.is_alive()
+    assert job.ended
+    assert job.outcome() == "done"

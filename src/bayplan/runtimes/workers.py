@@ -134,18 +134,15 @@ class _Desk:
         worker.give(job)
 
     def next_for(self, worker: "_Worker") -> "_Job[object] | None":
-        """The job that has waited longest; ``None`` where the thread has to wait, or to end."""
+        """The job that has waited longest; ``None`` where the thread has to wait for what it is given."""
         with self._lock:
             if self._jobs:
                 return self._jobs.popleft()
             if not self._closed:
                 self._idle.append(worker)
+                return None
+        worker.give(None)
         return None
-
-    @property
-    def closed(self) -> bool:
-        """Whether threads without a job end."""
-        return self._closed
 
     def close(self) -> None:
         """Let threads end that have nothing to do."""
@@ -178,7 +175,8 @@ class _Worker(threading.Thread):
         try:
             while not self._left_behind:
                 job = self._desk.next_for(self)
-                if job is None and not self._desk.closed:
+                if job is None:
+                    # Whether or not the desk has closed meanwhile: it may have given a job before.
                     self._waiting.acquire()
                     job, self._given = self._given, None
                 if job is None:
