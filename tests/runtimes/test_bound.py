@@ -126,6 +126,41 @@ async def test_beyond_the_limit_and_without_a_node_nobody_is_told_and_that_is_co
     assert told == ["a on n1", "b on n1"]
 
 
+async def test_one_that_gets_past_its_guard_does_not_keep_the_others_from_being_told() -> None:
+    told: list[str] = []
+
+    @bayplan.bound
+    def note(pod: Pod) -> None:
+        if pod.name == "wild":
+            raise KeyboardInterrupt
+        told.append(pod.name)
+
+    stage = Stage(note)
+    async with stage.running():
+        stage.bound("wild", "a", "b")
+        await stage.telling.close(timeout_seconds=PATIENCE_SECONDS)
+
+    assert told == ["a", "b"]
+    assert stage.dropped == []
+
+
+async def test_where_telling_fails_all_who_are_not_told_are_counted() -> None:
+    @bayplan.bound
+    def note(pod: Pod) -> None:
+        raise AssertionError("nobody has a cluster to tell of")
+
+    def broken() -> None:
+        raise RuntimeError("no cluster")
+
+    stage = Stage(note)
+    stage.telling._cluster = broken
+    async with stage.running():
+        stage.bound("a", "b", "c")
+        await stage.telling.close(timeout_seconds=PATIENCE_SECONDS)
+
+    assert len(stage.dropped) == 3
+
+
 async def test_who_has_nobody_to_tell_waits_for_nothing() -> None:
     @bayplan.filter
     def anywhere(pod: Pod, node: bayplan.Node) -> None:

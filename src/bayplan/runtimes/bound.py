@@ -85,18 +85,18 @@ class TellBound:
 
     async def _tell(self, batch: deque[_News]) -> None:
         while batch:
-            before = len(batch)
+            before, why = len(batch), "no thread was free"
             try:
                 await self._workers.run(self._work(batch, self._cluster()))
             except RequestOverrun as error:
                 log.warning("telling policies of binds: %s", error)
-            except Exception:
+            except Exception as error:
                 log.exception("telling policies of binds failed")
-                return
+                why = f"telling failed: {type(error).__name__}"
             if len(batch) == before:
-                # No thread came to it: there will be none for the rest.
+                # Nobody came to it: the rest would fare no better.
                 for news in batch:
-                    self._drop(news.hook, "no thread was free")
+                    self._drop(news.hook, why)
                 return
 
     def _work(self, batch: deque[_News], cluster: Snapshot | None) -> Callable[[Attempt], None]:
