@@ -214,7 +214,8 @@ class Server:
         self.shadow.adopt(options, self.generation)
 
     def _generation(self, options: Options, *, number: int) -> Generation:
-        policies = list({p.name: p for each in options.profiles.values() for p in each}.values())
+        # Each once, and not by name: a plugin of two profiles may have other arguments in each.
+        policies = list({id(p): p for each in options.profiles.values() for p in each}.values())
         sources = Sources(
             options.sources,
             latches=latches(policies),

@@ -60,7 +60,7 @@ class Vitals:
             to_wire=None,
             version=server.options.version,
             columns=lambda: list({column: None for p in server.policies for column in p.columns}),
-            policies=lambda: [policy.name for policy in server.policies],
+            policies=self._names,
             schedulers=lambda: server.inbox.names,
             shadow=server.shadow.report,
         )
@@ -71,7 +71,7 @@ class Vitals:
         return {
             "policies": {
                 "generation": server.generation.number,
-                "names": [policy.name for policy in server.policies],
+                "names": self._names(),
                 "reloadProblem": server.reload_problem(),
             },
             "queue": {
@@ -95,6 +95,10 @@ class Vitals:
                 "whyNotBind": server.live.why_not_bind(),
             },
         }
+
+    def _names(self) -> list[str]:
+        """Of the policies at work; one that several profiles have is named once."""
+        return list(dict.fromkeys(policy.name for policy in self._server.policies))
 
     def _cluster(self) -> Snapshot | None:
         seen = self._server.live.view.current
