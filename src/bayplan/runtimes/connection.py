@@ -120,14 +120,12 @@ class _Connection(web.RequestHandler):
 class HttpServer(web.Server):
     """Makes connections for a listening socket."""
 
-    def __init__(
-        self,
-        handler: Handler,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, handler: Handler, limits: Limits, *, setting: str = "") -> None:
+        """``setting`` is what to raise where too many connect; ``""`` where nobody can set their number."""
         super().__init__(self._answer, request_factory=self._request)
         self.warnings = Sparingly()
         self.limits = limits
+        self._setting = setting
         self._answer_request = handler
         self._options: dict[str, Any] = {
             "header_seconds": limits.header_seconds,
@@ -148,7 +146,8 @@ class HttpServer(web.Server):
         if len(self._connections) < self.limits.max_connections:
             return False
         text = f"{self.limits.max_connections} connections are open, more are refused"
-        self.warnings.warn(log, "full", f"{text}: raise extender.limits.maxConnections")
+        hint = f"raise {self._setting}" if self._setting else "find out who keeps so many, and close some"
+        self.warnings.warn(log, "full", f"{text}: {hint}")
         return True
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:

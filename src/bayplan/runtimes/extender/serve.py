@@ -58,6 +58,7 @@ from bayplan.web.app import PageApp
 log = logging.getLogger(__name__)
 
 _OUTCOME_SECONDS = 1.0
+_CONNECTIONS = "extender.limits.maxConnections"
 _QUIET_SECONDS, _LEAVING_SECONDS = 0.5, 3.0
 _MOVED_SECONDS = 0.3
 """Who was not asked for so long while another server was, has lost its callers to it."""
@@ -234,13 +235,13 @@ class Server:
                 refresh=self.vitals.refresh,
                 verify=self.verifying.verify if self.verifying else None,
             )
-            http = HttpServer(ops.handle, options.limits)
+            http = HttpServer(ops.handle, options.limits, setting=_CONNECTIONS)
             self.ops_listener = Listener(http, options.ops_listen, flag="--ops-listen")
             stack.push_async_callback(self.ops_listener.close)
             await self.ops_listener.listen(None)
         if options.page_listen is not None:
             page = PageApp(self.vitals.sight(), token_file=options.page_token_file)
-            http = HttpServer(page.handle, options.limits)
+            http = HttpServer(page.handle, options.limits, setting=_CONNECTIONS)
             self.page_listener = Listener(http, options.page_listen, flag="--page-listen")
             stack.push_async_callback(self.page_listener.close)
             # First of all: whoever has the page open listens for ever.
