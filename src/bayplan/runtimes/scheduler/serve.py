@@ -67,6 +67,7 @@ class Server:
     """One scheduler, from its first look at the cluster to its last bind."""
 
     live: LiveCluster
+    reporter: Reporter
     verifying: Verifying
     loop: Loop
     placing: Placing
@@ -108,7 +109,6 @@ class Server:
         self._ending: dict[asyncio.Task[None], Generation] = {}
         self.reload_problem: Callable[[], str] = str
         """Why the last change of the configuration was not taken over."""
-        self.reporter: Reporter | None = None
         self.lost = ""
         """Why nothing is scheduled any more that only a restart cures; ``""`` while all is well."""
         self._stop = asyncio.Event()
@@ -358,7 +358,6 @@ class Server:
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         """Begin; what is pushed last ends first: no new pods, then binds, then the Lease, then reports."""
-        assert self.reporter is not None, "composed before it is started"
         background = [
             asyncio.create_task(self.reporter.run()),
             asyncio.create_task(self.shadow.run()),
@@ -432,16 +431,15 @@ class Server:
         text = f"policy {by}: {why}" if by else why
         log.info("pod %s: %s", pod.key, f"kept out: {text}" if why else "let in", extra={"pod": pod.key})
         self.journal.note("gate", PodRef.of(pod), generation=self.generation.number, error=text)
-        if why and self.reporter is not None:
+        if why:
             self.reporter.kept_out(pod, why)
 
     async def _last_word(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         return await self.loop.last_word(pod, node, cluster)
 
     def _gone(self, uid: str) -> None:
-        if self.reporter is not None:
-            self.reporter.forget(uid)
-            self.gangs.gone(uid)
+        self.reporter.forget(uid)
+        self.gangs.gone(uid)
 
     def _waits(self, pod: Pod) -> Pod | None:
         now = self.live.view.cache.pod(pod.key)
