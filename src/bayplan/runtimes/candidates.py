@@ -4,7 +4,6 @@ A candidate that cannot be used is refused alone: the old one goes on, and the l
 changed all the same.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from bayplan.config.flags import Loaded
 from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.reload import Reloader
 from bayplan.runtimes.shadow import Shadow, ShadowOptions, shadow_options
+from bayplan.runtimes.watched_task import WatchedTask
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +57,8 @@ class CandidateReloader:
         self._candidate = options.candidate if options is not None else None
         self._path = candidate_path(live)
         self._reloader: Reloader | None = None
-        self._task: asyncio.Task[None] | None = None
-        server.shadow.problem = lambda: self._reloader.problem if self._reloader is not None else ""
+        self._task: WatchedTask | None = None
+        server.shadow.problem = self._problem
 
     def start(self) -> None:
         """Begin to watch the candidate's files, where there is one."""
@@ -106,7 +106,12 @@ class CandidateReloader:
             load=lambda: self._load_candidate(path, self._live, strict=True).loaded,
             what=f"candidate {path.name}",
         )
-        self._task = asyncio.create_task(self._reloader.run())
+        self._task = WatchedTask(self._reloader.run(), "the files of the candidate are not watched")
+
+    def _problem(self) -> str:
+        if self._reloader is None or self._task is None:
+            return ""
+        return self._task.problem or self._reloader.problem
 
     def _adopt(self, candidate: Candidate) -> None:
         self._server.adopt_candidate(self._options_for(self._live, candidate))

@@ -12,6 +12,7 @@ from typing import Self
 from bayplan.authoring.editions import Edition, current_edition
 from bayplan.authoring.registry import Policy
 from bayplan.recording.lines import Configuration
+from bayplan.runtimes.watched_task import WatchedTask
 from bayplan.state.sources.book import Sources
 
 
@@ -26,7 +27,7 @@ class Generation:
     """How a recording tells of it."""
     edition: Edition = field(default_factory=current_edition)
     """What was imported for it."""
-    _polling: "asyncio.Task[None] | None" = None
+    _polling: WatchedTask | None = None
     _users: int = 0
     _unused: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -37,6 +38,11 @@ class Generation:
     def shadows(self) -> set[str]:
         """The policies that change nothing, and can be left out without a difference."""
         return {policy.name for policy in self.policies if policy.shadow}
+
+    @property
+    def problem(self) -> str:
+        """Why its sources are not asked any more; ``""`` while they are."""
+        return self._polling.problem if self._polling is not None else ""
 
     @contextlib.contextmanager
     def used(self) -> Iterator[Self]:
@@ -52,7 +58,8 @@ class Generation:
 
     def start(self) -> None:
         """Begin to ask its sources."""
-        self._polling = asyncio.create_task(self.sources.run())
+        if self.sources.polled:
+            self._polling = WatchedTask(self.sources.run(), "sources are not asked")
 
     def let_go(self) -> None:
         """Do not wait for those that use it."""
@@ -61,8 +68,7 @@ class Generation:
     async def end(self) -> None:
         """Poll its sources no more; when its last user is gone, close them and forget what was imported."""
         if self._polling is not None:
-            self._polling.cancel()
-            await asyncio.gather(self._polling, return_exceptions=True)
+            await self._polling.end()
         await self._unused.wait()
         await self.sources.close()
         self.edition.forget()

@@ -195,7 +195,7 @@ class Shadow:
             generation=understudy.number,
             live_generation=understudy.live.number,
             policies=[policy.name for policy in understudy.policies],
-            problem=self.problem(),
+            problem=self.problem() or understudy.problem,
             sample_ratio=options.sample_ratio,
             waiting=len(self._waiting),
             sources=dict(understudy.sources.problems()),

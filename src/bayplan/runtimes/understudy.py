@@ -1,6 +1,5 @@
 """A candidate at work: its policies, and those of its sources that the live configuration does not ask."""
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
 from bayplan.authoring.registry import Policy
@@ -8,6 +7,7 @@ from bayplan.config.candidate import Candidate
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.generation import Generation
 from bayplan.runtimes.needs import latches, sources_for
+from bayplan.runtimes.watched_task import WatchedTask
 from bayplan.snapshot.sources import Latch, Readings
 from bayplan.state.sources.asker import Asked
 from bayplan.state.sources.book import Declared, Sources, Watchers
@@ -42,7 +42,7 @@ class Understudy:
         # Who is asked about a pod is asked once more only where no live policy wanted to know.
         own = [d for d in declared if d.name not in self._shared or isinstance(d.source, Asked)]
         self.sources = Sources(own, latches=wanted, watchers=watchers)
-        self._polling: asyncio.Task[None] | None = None
+        self._polling: WatchedTask | None = None
 
     def policies_for(self, pod: Pod) -> Sequence[Policy]:
         """The policies that judge this pod."""
@@ -50,7 +50,13 @@ class Understudy:
 
     def start(self) -> None:
         """Begin to ask its own sources."""
-        self._polling = asyncio.create_task(self.sources.run())
+        if self.sources.polled:
+            self._polling = WatchedTask(self.sources.run(), "sources of the candidate are not asked")
+
+    @property
+    def problem(self) -> str:
+        """Why its own sources are not asked any more; ``""`` while they are."""
+        return self._polling.problem if self._polling is not None else ""
 
     async def readings(self, pod: Pod, names: Sequence[str], live: Readings) -> Readings:
         """What sources say to it: of those it shares, what the live policies were told."""
@@ -63,8 +69,7 @@ class Understudy:
     async def end(self, *, forget: bool) -> None:
         """Ask nobody any more; ``forget`` what was imported where no other one uses it."""
         if self._polling is not None:
-            self._polling.cancel()
-            await asyncio.gather(self._polling, return_exceptions=True)
+            await self._polling.end()
         await self.sources.close()
         if forget:
             self.candidate.loaded.edition.forget()

@@ -220,6 +220,21 @@ async def test_values_that_have_just_become_too_old_are_a_change() -> None:
     assert told == [1000, 1060]
 
 
+async def test_one_who_listens_and_fails_does_not_end_the_questions(caplog: pytest.LogCaptureFixture) -> None:
+    world = World({"n": 1}, {"n": 2}, SourceError("down"), every_seconds=40, max_age_seconds=60)
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("a bug in whoever listens")
+
+    world.poller._on_change = world.poller._observe = fails
+    with pytest.raises(asyncio.CancelledError):
+        await world.poller.run()
+
+    assert len(world.pauses) == 8, "it went on to the end of the test"
+    assert "source load: one who was told of it failed" in caplog.text
+    assert "RuntimeError: a bug in whoever listens" in caplog.text
+
+
 async def test_values_are_a_change_again_when_the_source_comes_back() -> None:
     world = World({"n": 1}, SourceError("down"), {"n": 1})
     await world.poller.ask()

@@ -62,7 +62,7 @@ async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Op
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, ask)
     async with server.running():
         _announce(server)
-        watching = asyncio.create_task(reloader.run())
+        watching = server.tasks.start(reloader.run(), "the configuration is not watched")
         candidates.start()
         await server.stopped()
         watching.cancel()

@@ -44,6 +44,7 @@ from bayplan.runtimes.ops import OpsApp
 from bayplan.runtimes.shadow import VERBS as SHADOWED
 from bayplan.runtimes.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.verifying import Verifying
+from bayplan.runtimes.watched_task import WatchedTask, WatchedTasks, end_all
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.table import NodeTable
@@ -161,8 +162,7 @@ class Server:
         self.ops_listener: Listener | None = None
         self.page_listener: Listener | None = None
         self.draining = False
-        self.lost = ""
-        """Why the cluster is not followed any more; ``""`` while it is."""
+        self.tasks = WatchedTasks()
         self.reload_problem: Callable[[], str] = str
         """Why the last change of the configuration was not taken over, where it can change."""
         self._ending: dict[asyncio.Task[None], Generation] = {}
@@ -178,8 +178,8 @@ class Server:
             # Before the files are used: what is replaced from here on is seen as a change.
             known = options.tls.fingerprint() if options.tls else ()
             context = options.tls.context() if options.tls else None
-            tasks: list[asyncio.Task[None]] = []
-            stack.push_async_callback(_cancel, tasks)
+            tasks: list[WatchedTask] = []
+            stack.push_async_callback(end_all, tasks)
             # Bound before anybody can ask whether we are ready, and before the Lease: the address is ours.
             self.listener = Listener(
                 VerbServer(self.app.handle, options.limits, at_once=self.app.answer_at_once),
@@ -205,12 +205,12 @@ class Server:
             self.app.generation.start()
             self.adopt_candidate(options.shadow)
             stack.push_async_callback(self.shadow.close)
-            tasks.append(asyncio.create_task(self.shadow.run()))
+            tasks.append(self.tasks.start(self.shadow.run(), "the candidate judges nothing"))
             if options.watch_interpreter:
                 watching = watch_interpreter(
                     limit_seconds=options.limits.interpreter_seconds, on_lag=self.metrics.loop_lag.observe
                 )
-                tasks.append(asyncio.create_task(watching))
+                tasks.append(self.tasks.start(watching, "the interpreter is not watched"))
             await self._listen_for_people(stack)
             stack.push_async_callback(self.listener.close)
             if self.live is None:
@@ -218,7 +218,8 @@ class Server:
             await self.listener.listen(context)
             self.vitals.certificates_loaded()
             if options.tls is not None:
-                tasks.append(asyncio.create_task(self._reload_certificates(options.tls, known)))
+                reloading = self._reload_certificates(options.tls, known)
+                tasks.append(self.tasks.start(reloading, "certificates are not watched"))
             stack.callback(self.workers.stop)
             try:
                 yield self
@@ -300,13 +301,17 @@ class Server:
             live.nudge.on_nudged = self.metrics.nudges.inc
         stack.push_async_callback(live.close)
         # Ended before it closes: whoever gives the Lease back must not take it again.
-        following = asyncio.create_task(live.run())
-        following.add_done_callback(self._stopped_following)
-        tasks = [following, asyncio.create_task(self.verifying.now_and_then())]
-        tasks.append(asyncio.create_task(self._say_when_listed(live)))
+        start = self.tasks.start
+        tasks = [
+            # A view that nobody keeps up to date must not look alive.
+            start(live.run(), "the cluster is not followed", vital=True),
+            start(self.verifying.now_and_then(), "the view is not verified"),
+            start(self._say_when_listed(live), "the first list is not told of", may_end=True),
+        ]
         if self.journal_file is not None and not options.nodes_only:
-            tasks.append(asyncio.create_task(self._look_where_pods_went(self.journal_file)))
-        stack.push_async_callback(_cancel, tasks)
+            looking = self._look_where_pods_went(self.journal_file)
+            tasks.append(start(looking, "nobody looks where pods went"))
+        stack.push_async_callback(end_all, tasks)
 
     async def _say_when_listed(self, live: LiveCluster) -> None:
         """Whoever looks at the log waits for this."""
@@ -326,14 +331,8 @@ class Server:
         )
         self.binding = Binding(live, telling, policies=lambda: self.app.generation.verbs.policies)
         self.app.binder = self.binding
-        stack.push_async_callback(_cancel, [asyncio.create_task(telling.run())])
+        stack.push_async_callback(self.tasks.start(telling.run(), "policies are not told of binds").end)
         stack.push_async_callback(telling.close, timeout_seconds=self.options.limits.policy_seconds)
-
-    def _stopped_following(self, task: "asyncio.Task[None]") -> None:
-        """A view that nobody keeps up to date must not look alive: liveness fails, and we are restarted."""
-        if not task.cancelled():
-            self.lost = f"the cluster is not followed any more: {task.exception()!r}"
-            log.critical("%s", self.lost, exc_info=task.exception())
 
     async def _ask_sources(self, pod: Pod, node: str) -> None:
         """Ask before it is the pod's turn; the answer is kept until then."""
@@ -501,9 +500,3 @@ class Server:
                 known = found
                 self.vitals.certificates_loaded()
                 log.info("certificates changed; new connections use the new ones")
-
-
-async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

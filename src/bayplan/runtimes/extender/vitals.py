@@ -20,7 +20,7 @@ class Vitals:
         self._server = server
         self.health = Health()
         self.health.live["policy-threads"] = server.workers.check
-        self.health.live["following"] = lambda: server.lost
+        self.health.live["following"] = lambda: server.tasks.lost
         self.health.ready["not-draining"] = self._draining
         if server.options.connection is not None or server.options.snapshot is not None:
             self.health.ready["cluster-view"] = self._view
@@ -128,14 +128,14 @@ class Vitals:
 
     def _notes(self) -> dict[str, str]:
         """What fails nothing and is good to know, by what it is about."""
-        generation = self._server.app.generation
-        notes = facts.overrun_notes(self._server.workers, generation.verbs.policies)
+        server = self._server
+        generation = server.app.generation
+        notes = facts.overrun_notes(server.workers, generation.verbs.policies)
         notes |= {f"source {name}": text for name, text in generation.sources.problems().items()}
-        recorder = self._server.recorder
-        notes["recording"] = recorder.problem if recorder is not None else ""
-        journal = self._server.journal_file
-        notes["journal"] = journal.problem if journal is not None else ""
-        return notes | {"reload": self._server.reload_problem(), "shadow": self._server.shadow.problem()}
+        notes |= {"sources": generation.problem, "background": server.tasks.problem}
+        notes["recording"] = server.recorder.problem if server.recorder is not None else ""
+        notes["journal"] = server.journal_file.problem if server.journal_file is not None else ""
+        return notes | {"reload": server.reload_problem(), "shadow": server.shadow.report().problem}
 
 
 def _title(lease: LeaseOptions | None) -> str:

@@ -85,7 +85,7 @@ async def _schedule(files: Sequence[str], flags: Flags, loaded: Loaded, options:
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, ask)
     async with server.running():
         _announce(server)
-        watching = asyncio.create_task(reloader.run())
+        watching = server.tasks.start(reloader.run(), "the configuration is not watched")
         candidates.start()
         await server.stopped()
         watching.cancel()

@@ -49,6 +49,7 @@ from bayplan.runtimes.scheduler.volumes_kept import bind_seconds
 from bayplan.runtimes.shadow import VERBS as SHADOWED
 from bayplan.runtimes.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.verifying import Verifying
+from bayplan.runtimes.watched_task import WatchedTasks, end_all
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.table import NodeTable
@@ -109,8 +110,7 @@ class Server:
         self._ending: dict[asyncio.Task[None], Generation] = {}
         self.reload_problem: Callable[[], str] = str
         """Why the last change of the configuration was not taken over."""
-        self.lost = ""
-        """Why nothing is scheduled any more that only a restart cures; ``""`` while all is well."""
+        self.tasks = WatchedTasks()
         self._stop = asyncio.Event()
         self._warnings = Sparingly()
         self.vitals = Vitals(self)
@@ -358,44 +358,34 @@ class Server:
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         """Begin; what is pushed last ends first: no new pods, then binds, then the Lease, then reports."""
+        begin = self.tasks.start
         background = [
-            asyncio.create_task(self.reporter.run()),
-            asyncio.create_task(self.shadow.run()),
-            asyncio.create_task(self.telling.run()),
+            begin(self.reporter.run(), "reports about pods are not written"),
+            begin(self.shadow.run(), "the candidate judges nothing"),
+            begin(self.telling.run(), "policies are not told of binds"),
         ]
         if self.options.watch_interpreter:
             watching = watch_interpreter(
                 limit_seconds=Limits().interpreter_seconds, on_lag=self.metrics.loop_lag.observe
             )
-            background.append(asyncio.create_task(watching))
+            background.append(begin(watching, "the interpreter is not watched"))
         stack.push_async_callback(self._end_generation)
         self.generation.start()
         self.adopt_candidate(self.options.shadow)
         stack.push_async_callback(self.shadow.close)
-        stack.push_async_callback(_cancel, background)
+        stack.push_async_callback(end_all, background)
         stack.push_async_callback(self.reporter.close, timeout_seconds=_REPORT_SECONDS)
         stack.push_async_callback(self.telling.close, timeout_seconds=_REPORT_SECONDS)
         stack.push_async_callback(self.live.close)
-        following = asyncio.create_task(self.live.run())
-        verifying = asyncio.create_task(self.verifying.now_and_then())
-        stack.push_async_callback(_cancel, [following, verifying])
+        # A scheduler that has stopped must not look alive.
+        following = begin(self.live.run(), "the cluster is not followed", vital=True)
+        verifying = begin(self.verifying.now_and_then(), "the view is not verified")
+        stack.push_async_callback(end_all, [following, verifying])
         stack.push_async_callback(self.evicting.close)
         stack.push_async_callback(self.placing.finish, timeout_seconds=_FINISH_SECONDS)
-        scheduling = asyncio.create_task(self.loop.run())
-        asking = asyncio.create_task(self.asking.run())
-        stack.push_async_callback(_cancel, [scheduling, asking])
-        for task, what in (
-            (following, "the cluster is not followed"),
-            (scheduling, "nothing is scheduled"),
-            (asking, "nobody is let into the queue"),
-        ):
-            task.add_done_callback(lambda ended, what=what: self._ended(ended, what))  # type: ignore[misc]
-
-    def _ended(self, task: "asyncio.Task[None]", what: str) -> None:
-        """A scheduler that has stopped must not look alive: liveness fails, and it is restarted."""
-        if not task.cancelled():
-            self.lost = f"{what} any more: {task.exception()!r}"
-            log.critical("%s", self.lost, exc_info=task.exception())
+        scheduling = begin(self.loop.run(), "nothing is scheduled", vital=True)
+        asking = begin(self.asking.run(), "nobody is let into the queue", vital=True)
+        stack.push_async_callback(end_all, [scheduling, asking])
 
     def _record(self, generation: int, verb: str, decision: Decision) -> None:
         self.metrics.decided(verb, decision, observe=False)
@@ -455,9 +445,3 @@ def _always() -> asyncio.Event:
     happened = asyncio.Event()
     happened.set()
     return happened
-
-
-async def _cancel(tasks: list["asyncio.Task[None]"]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

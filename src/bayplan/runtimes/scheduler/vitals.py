@@ -18,7 +18,7 @@ class Vitals:
         self._server = server
         self.health = Health()
         self.health.live["policy-threads"] = server.workers.check
-        self.health.live["scheduling"] = lambda: server.lost
+        self.health.live["scheduling"] = lambda: server.tasks.lost
         # A stand-by is ready: it has the cluster in view, and will go on where the other one stopped.
         self.health.ready["cluster-view"] = self._view
         self.health.notes = self._notes
@@ -112,10 +112,12 @@ class Vitals:
 
     def _notes(self) -> dict[str, str]:
         """What fails nothing and is good to know, by what it is about."""
-        notes = facts.overrun_notes(self._server.workers, self._server.policies)
-        notes["leader"] = self._server.live.why_not_bind()
-        notes |= {f"source {name}": text for name, text in self._server.sources.problems().items()}
-        file, recorder = self._server.journal_file, self._server.onlookers.recorder
-        notes |= {"reload": self._server.reload_problem(), "shadow": self._server.shadow.problem()}
+        server = self._server
+        notes = facts.overrun_notes(server.workers, server.policies)
+        notes["leader"] = server.live.why_not_bind()
+        notes |= {f"source {name}": text for name, text in server.sources.problems().items()}
+        notes |= {"sources": server.generation.problem, "background": server.tasks.problem}
+        notes |= {"reload": server.reload_problem(), "shadow": server.shadow.report().problem}
+        file, recorder = server.journal_file, server.onlookers.recorder
         notes["recording"] = recorder.problem if recorder is not None else ""
         return notes | {"journal": file.problem if file is not None else ""}

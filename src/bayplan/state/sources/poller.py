@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bayplan.snapshot.bynode import numbers
@@ -106,7 +107,7 @@ class Poller:
             self._failed(error)
         else:
             self._arrived(fields, asked_at=start)
-        self._observe(self._clock() - start, self.error)
+        self._tell(partial(self._observe, self._clock() - start, self.error))
 
     def take_over(self, other: "Poller") -> None:
         """Begin with the values of another one, as old as they are."""
@@ -170,7 +171,7 @@ class Poller:
         self._read_at = asked_at
         self._fresh = True
         if changed:
-            self._on_change()
+            self._tell(self._on_change)
 
     def _look_for_nodes(self) -> None:
         nodes = self._nodes()
@@ -193,7 +194,14 @@ class Poller:
         """No value is another value: whoever was refused for it may pass now."""
         self._fresh = False
         log.warning("source %s: its values are too old", self.source.name)
-        self._on_change()
+        self._tell(self._on_change)
+
+    def _tell(self, listener: Callable[[], None]) -> None:
+        """Whoever listens and fails does not keep the source from being asked again."""
+        try:
+            listener()
+        except Exception:
+            log.exception("source %s: one who was told of it failed: this is a bug", self.source.name)
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
