@@ -8,27 +8,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from bayplan.config.candidate import COUNTED, Candidate, candidate_path, candidate_source, load_candidate
 from bayplan.config.flags import Loaded
-from bayplan.ops.metrics import Metrics
+from bayplan.runtimes.generations import Generations
 from bayplan.runtimes.reload import Reloader
-from bayplan.runtimes.shadow import Shadow, ShadowOptions, shadow_options
+from bayplan.runtimes.shadow import ShadowOptions, shadow_options
 from bayplan.runtimes.watched_task import WatchedTask
 
 log = logging.getLogger(__name__)
-
-
-class Host(Protocol):
-    """A server that a candidate judges beside."""
-
-    shadow: Shadow
-    metrics: Metrics
-
-    def adopt_candidate(self, options: ShadowOptions | None) -> None:
-        """Have this candidate judge too from now on; ``None`` for no candidate."""
-        ...
 
 
 def _plain_options(live: Loaded, candidate: Candidate) -> ShadowOptions:
@@ -42,7 +31,7 @@ class CandidateReloader:
         self,
         live: Loaded,
         options: ShadowOptions | None,
-        server: Host,
+        generations: Generations[Any],
         *,
         load: Callable[..., Candidate] = load_candidate,
         options_for: Callable[[Loaded, Candidate], ShadowOptions] = _plain_options,
@@ -50,7 +39,7 @@ class CandidateReloader:
     ) -> None:
         """``load`` reads it as `load_candidate` does; ``options_for`` says how it judges."""
         self._live = live
-        self._server = server
+        self._generations = generations
         self._load_candidate = load
         self._options_for = options_for
         self._counted = counted
@@ -58,7 +47,7 @@ class CandidateReloader:
         self._path = candidate_path(live)
         self._reloader: Reloader | None = None
         self._task: WatchedTask | None = None
-        server.shadow.problem = self._problem
+        generations.shadow.problem = self._problem
 
     def start(self) -> None:
         """Begin to watch the candidate's files, where there is one."""
@@ -83,16 +72,16 @@ class CandidateReloader:
         if path != self._path:
             self.stop()
             self._path = path
-            self._server.metrics.shadow.reload_ok.set(1)
+            self._generations.metrics.shadow.reload_ok.set(1)
             if path is not None:
                 self._watch(path)
                 self.ask()
             else:
                 self._candidate = None
-                self._server.adopt_candidate(None)
+                self._generations.adopt_candidate(None)
                 log.info("shadow: no candidate any more")
         elif self._candidate is not None and live.config.shadow != before:
-            self._server.adopt_candidate(self._options_for(live, self._candidate))
+            self._generations.adopt_candidate(self._options_for(live, self._candidate))
 
     def _watch(self, path: Path) -> None:
         files, flags = candidate_source(path)
@@ -102,7 +91,7 @@ class CandidateReloader:
             flags,
             known,
             adopt=lambda loaded: self._adopt(Candidate(path.name, loaded, counted=self._counted)),
-            on_result=self._server.metrics.shadow.reloaded,
+            on_result=self._generations.metrics.shadow.reloaded,
             load=lambda: self._load_candidate(path, self._live, strict=True).loaded,
             what=f"candidate {path.name}",
         )
@@ -114,7 +103,7 @@ class CandidateReloader:
         return self._task.problem or self._reloader.problem
 
     def _adopt(self, candidate: Candidate) -> None:
-        self._server.adopt_candidate(self._options_for(self._live, candidate))
+        self._generations.adopt_candidate(self._options_for(self._live, candidate))
         self._candidate = candidate
         names = ", ".join(policy.name for policy in candidate.loaded.policies)
         log.info("shadow: %s was loaded; its policies: %s", candidate.file, names)

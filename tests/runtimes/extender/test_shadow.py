@@ -292,7 +292,7 @@ async def test_what_it_imported_is_forgotten_when_another_one_takes_its_place(tm
         assert options is not None
         edition = options.candidate.loaded.edition
         assert edition.files()
-        server.adopt_candidate(None)
+        server.generations.adopt_candidate(None)
         await until(server, lambda _: edition.files() == [])
         report = server.shadow.report()
 

@@ -50,7 +50,7 @@ async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Op
         log.info("generation %d: policies: %s", number, ", ".join(p.name for p in loaded.policies))
         candidates.follow(loaded)
 
-    candidates = CandidateReloader(loaded, options.shadow, server)
+    candidates = CandidateReloader(loaded, options.shadow, server.generations)
     reloader = Reloader(files, flags, loaded, adopt=adopt, on_result=server.metrics.reloaded)
     server.reload_problem = lambda: reloader.problem
     server.stop_on_signals()

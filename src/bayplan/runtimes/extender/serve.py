@@ -19,7 +19,6 @@ from bayplan.engine.commit import Commitment, commits
 from bayplan.engine.journal import MAX_BYTES, Journal
 from bayplan.engine.keep import Refusals, Turns
 from bayplan.kube.pod import Pod
-from bayplan.ops.logs import set_generation
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsError, TlsFiles
 from bayplan.ops.tracing import TracingOptions, note_api_call, note_hooks, open_tracing
@@ -36,12 +35,12 @@ from bayplan.runtimes.extender.connection import VerbServer
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.verbs import Binder, Verbs
 from bayplan.runtimes.extender.vitals import Vitals
+from bayplan.runtimes.generations import Generations
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Address, Listener
 from bayplan.runtimes.needs import latches, managed, sources_for
 from bayplan.runtimes.noted import Noted
 from bayplan.runtimes.ops import OpsApp
-from bayplan.runtimes.shadow import VERBS as SHADOWED
 from bayplan.runtimes.shadow import Shadow, ShadowOptions
 from bayplan.runtimes.verifying import Verifying
 from bayplan.runtimes.watched_task import WatchedTask, WatchedTasks, end_all
@@ -128,7 +127,6 @@ class Server:
         fixed: View = FixedView(options.snapshot)
         self.view = fixed
         self.metrics = Metrics(version=options.version, verbs=VERBS)
-        self.metrics.edition = options.edition
         self.journal = Journal(max_bytes=options.journal_bytes)
         self.turns = Turns()
         self.workers = Workers(
@@ -136,8 +134,9 @@ class Server:
             request_seconds=limits.request_seconds,
             stuck_limit=limits.stuck_threads,
         )
+        first = self._generation(options, number=1)
         self.app = ExtenderApp(
-            self._generation(options, number=1),
+            first,
             self.workers,
             fixed,
             limits=limits,
@@ -154,6 +153,7 @@ class Server:
             idle=self.app.idle,
             watchers=Watchers(nodes=self._nodes),
         )
+        self.generations = Generations(first, shadow=self.shadow, metrics=self.metrics)
         self.live: LiveCluster | None = None
         self.verifying: Verifying | None = None
         self.binding: Binding | None = None
@@ -165,10 +165,14 @@ class Server:
         self.tasks = WatchedTasks()
         self.reload_problem: Callable[[], str] = str
         """Why the last change of the configuration was not taken over, where it can change."""
-        self._ending: dict[asyncio.Task[None], Generation] = {}
         self._stop = asyncio.Event()
         self._hands_over = False
         self.vitals = Vitals(self)
+
+    @property
+    def generation(self) -> Generation:
+        """The policies at work."""
+        return self.generations.current
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Server"]:
@@ -201,9 +205,8 @@ class Server:
                 )
                 client = await stack.enter_async_context(api)
                 await self._follow(client, stack)
-            stack.push_async_callback(self._end_generation)
-            self.app.generation.start()
-            self.adopt_candidate(options.shadow)
+            stack.push_async_callback(self.generations.end)
+            self.generations.start(options.shadow)
             stack.push_async_callback(self.shadow.close)
             tasks.append(self.tasks.start(self.shadow.run(), "the candidate judges nothing"))
             if options.watch_interpreter:
@@ -284,7 +287,7 @@ class Server:
             client,
             commit=self._commit if commits(options.policies) else None,
             prepare=self._ask_sources,
-            managed=lambda: managed(self.app.generation.verbs.policies),
+            managed=lambda: managed(self.generation.verbs.policies),
             lease=options.lease,
             nudge=options.nudge,
             max_age_seconds=options.max_age_seconds,
@@ -329,19 +332,19 @@ class Server:
             ran=self.metrics.ran,
             on_dropped=self.metrics.bound_dropped.inc,
         )
-        self.binding = Binding(live, telling, policies=lambda: self.app.generation.verbs.policies)
+        self.binding = Binding(live, telling, policies=lambda: self.generation.verbs.policies)
         self.app.binder = self.binding
         stack.push_async_callback(self.tasks.start(telling.run(), "policies are not told of binds").end)
         stack.push_async_callback(telling.close, timeout_seconds=self.options.limits.policy_seconds)
 
     async def _ask_sources(self, pod: Pod, node: str) -> None:
         """Ask before it is the pod's turn; the answer is kept until then."""
-        with self.app.generation.used() as generation:
+        with self.generation.used() as generation:
             await generation.sources.about(pod, [node], wanted=sources_for(generation.verbs.policies, pod))
 
     async def _commit(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         """The policies' last word, in a policy thread."""
-        with self.app.generation.used() as generation:
+        with self.generation.used() as generation:
             return await self._last_word(generation, pod, node, cluster)
 
     async def _last_word(
@@ -364,24 +367,9 @@ class Server:
 
     def adopt(self, options: Options) -> int:
         """Answer with these policies and sources from the next request on; the new generation's number."""
-        old = self.app.generation
-        fresh = self._generation(options, number=old.number + 1)
-        fresh.sources.take_over(old.sources)
-        fresh.start()
-        self.app.generation = fresh
-        self.metrics.edition = fresh.edition
-        set_generation(fresh.number)
-        self.shadow.beside(fresh)
-        task = asyncio.create_task(old.end())
-        self._ending[task] = old
-        task.add_done_callback(self._ending.pop)
+        fresh = self._generation(options, number=self.generations.next_number)
+        self.app.generation = self.generations.adopt(fresh)
         return fresh.number
-
-    def adopt_candidate(self, options: ShadowOptions | None) -> None:
-        """Have this candidate judge too from the next request on; ``None`` for no candidate."""
-        if options is not None:
-            self.metrics.shadow.begin_at_zero(SHADOWED)
-        self.shadow.adopt(options, self.app.generation)
 
     def _generation(self, options: Options, *, number: int) -> Generation:
         verbs = Verbs(
@@ -406,12 +394,6 @@ class Server:
             told=told,
             edition=options.edition,
         )
-
-    async def _end_generation(self) -> None:
-        """Requests that did not end in time are not waited for any longer."""
-        for generation in (self.app.generation, *self._ending.values()):
-            generation.let_go()
-        await asyncio.gather(self.app.generation.end(), *self._ending)
 
     def _nodes(self) -> NodeTable | None:
         seen = self.view.current

@@ -32,7 +32,7 @@ class Vitals:
         """Bring the gauges up to date."""
         server, metrics = self._server, self._server.metrics
         server.app.later.catch_up()
-        generation = server.app.generation
+        generation = server.generation
         unhealthy = server.workers.unhealthy()
         metrics.know_policies({p.name: p.name not in unhealthy for p in generation.verbs.policies})
         for (check, endpoint), passes in self.health.results().items():
@@ -67,20 +67,20 @@ class Vitals:
             to_wire=to_wire,
             version=server.options.version,
             columns=lambda: list(
-                {column: None for policy in server.app.generation.verbs.policies for column in policy.columns}
+                {column: None for policy in server.generation.verbs.policies for column in policy.columns}
             ),
-            policies=lambda: [policy.name for policy in server.app.generation.verbs.policies],
+            policies=lambda: [policy.name for policy in server.generation.verbs.policies],
             shadow=server.shadow.report,
         )
 
     def _cluster(self) -> Snapshot | None:
         seen = self._server.view.current
-        return None if seen is None else seen.with_readings(self._server.app.generation.sources.current)
+        return None if seen is None else seen.with_readings(self._server.generation.sources.current)
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """State of the server, by subject."""
         server = self._server
-        generation = server.app.generation
+        generation = server.generation
         found: dict[str, dict[str, Any]] = {
             "policies": {
                 "generation": generation.number,
@@ -129,7 +129,7 @@ class Vitals:
     def _notes(self) -> dict[str, str]:
         """What fails nothing and is good to know, by what it is about."""
         server = self._server
-        generation = server.app.generation
+        generation = server.generation
         notes = facts.overrun_notes(server.workers, generation.verbs.policies)
         notes |= {f"source {name}": text for name, text in generation.sources.problems().items()}
         notes |= {"sources": generation.problem, "background": server.tasks.problem}

@@ -62,7 +62,7 @@ async def _schedule(files: Sequence[str], flags: Flags, loaded: Loaded, options:
     candidates = CandidateReloader(
         loaded,
         options.shadow,
-        server,
+        server.generations,
         load=load_scheduler_candidate,
         options_for=candidate_options,
         counted=SCHEDULER_COUNTED,

@@ -17,7 +17,7 @@ from bayplan.engine.entry import PodRef
 from bayplan.engine.journal import Journal
 from bayplan.kube.kinds import OBJECT_KINDS
 from bayplan.kube.pod import Pod
-from bayplan.ops.logs import Sparingly, set_generation
+from bayplan.ops.logs import Sparingly
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.ops.tracing import note_api_call, open_tracing
@@ -26,6 +26,7 @@ from bayplan.recording.journal_file import JournalFile
 from bayplan.recording.recorder import Recorder
 from bayplan.runtimes.bound import TellBound
 from bayplan.runtimes.connection import HttpServer
+from bayplan.runtimes.generations import Generations
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener
 from bayplan.runtimes.needs import latches, managed
@@ -46,8 +47,7 @@ from bayplan.runtimes.scheduler.report import Reporter
 from bayplan.runtimes.scheduler.vitals import Vitals
 from bayplan.runtimes.scheduler.volumes import Volumes
 from bayplan.runtimes.scheduler.volumes_kept import bind_seconds
-from bayplan.runtimes.shadow import VERBS as SHADOWED
-from bayplan.runtimes.shadow import Shadow, ShadowOptions
+from bayplan.runtimes.shadow import Shadow
 from bayplan.runtimes.verifying import Verifying
 from bayplan.runtimes.watched_task import WatchedTasks, end_all
 from bayplan.runtimes.workers import Workers
@@ -81,7 +81,6 @@ class Server:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.metrics = Metrics(version=options.version)
-        self.metrics.edition = options.edition
         self.schedule_metrics = ScheduleMetrics(self.metrics.registry, profiles=options.profiles)
         self.journal = Journal(max_bytes=options.journal_bytes)
         self.journal_file: JournalFile | None = None
@@ -106,14 +105,19 @@ class Server:
             watchers=Watchers(nodes=self._nodes),
         )
         self.onlookers = Onlookers(self.shadow)
-        self.generation = self._generation(options, number=1)
-        self._ending: dict[asyncio.Task[None], Generation] = {}
+        first = self._generation(options, number=1)
+        self.generations = Generations(first, shadow=self.shadow, metrics=self.metrics)
         self.reload_problem: Callable[[], str] = str
         """Why the last change of the configuration was not taken over."""
         self.tasks = WatchedTasks()
         self._stop = asyncio.Event()
         self._warnings = Sparingly()
         self.vitals = Vitals(self)
+
+    @property
+    def generation(self) -> Generation:
+        """The policies at work, and who judges by them."""
+        return self.generations.current
 
     @property
     def policies(self) -> Sequence[Policy]:
@@ -188,30 +192,15 @@ class Server:
 
     def adopt(self, options: Options) -> int:
         """Judge with these profiles and sources from the next attempt on; the new generation's number."""
-        old = self.generation
-        fresh = self._generation(options, number=old.number + 1)
-        fresh.sources.take_over(old.sources)
-        fresh.start()
+        fresh = self._generation(options, number=self.generations.next_number)
         self.options = options
-        self.generation = self.loop.generation = fresh
-        self.metrics.edition = fresh.edition
+        self.loop.generation = self.generations.adopt(fresh)
         self.schedule_metrics.know(options.profiles)
-        set_generation(fresh.number)
-        self.shadow.beside(fresh)
         self.asking.use(options.profiles)
         self.gangs.reload()
         self.inbox.serve(options.profiles, list(self.live.view.cache.pods))
         self.inbox.told(ANYTHING)
-        task = asyncio.create_task(old.end())
-        self._ending[task] = old
-        task.add_done_callback(self._ending.pop)
         return fresh.number
-
-    def adopt_candidate(self, options: ShadowOptions | None) -> None:
-        """Have this candidate judge too from the next attempt on; ``None`` for no candidate."""
-        if options is not None:
-            self.metrics.shadow.begin_at_zero(SHADOWED)
-        self.shadow.adopt(options, self.generation)
 
     def _generation(self, options: Options, *, number: int) -> Generation:
         # Each once, and not by name: a plugin of two profiles may have other arguments in each.
@@ -237,12 +226,6 @@ class Server:
             told=msgspec.structs.replace(options.told, generation=number),
             edition=options.edition,
         )
-
-    async def _end_generation(self) -> None:
-        """Attempts that did not end in time are not waited for any longer."""
-        for generation in (self.generation, *self._ending.values()):
-            generation.let_go()
-        await asyncio.gather(self.generation.end(), *self._ending)
 
     def _open_onlookers(self, stack: contextlib.AsyncExitStack) -> None:
         options = self.options
@@ -369,9 +352,8 @@ class Server:
                 limit_seconds=Limits().interpreter_seconds, on_lag=self.metrics.loop_lag.observe
             )
             background.append(begin(watching, "the interpreter is not watched"))
-        stack.push_async_callback(self._end_generation)
-        self.generation.start()
-        self.adopt_candidate(self.options.shadow)
+        stack.push_async_callback(self.generations.end)
+        self.generations.start(self.options.shadow)
         stack.push_async_callback(self.shadow.close)
         stack.push_async_callback(end_all, background)
         stack.push_async_callback(self.reporter.close, timeout_seconds=_REPORT_SECONDS)
