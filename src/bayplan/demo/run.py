@@ -14,7 +14,8 @@ from bayplan.authoring.load import definitions
 from bayplan.demo import policies as demo_policies
 from bayplan.demo.caller import Caller, MemoryBinder, Placement
 from bayplan.demo.cluster import make_nodes, make_pods
-from bayplan.runtimes.extender.serve import Options, Server
+from bayplan.runtimes.extender.options import Options
+from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.listener import Address, written
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.view import FixedView

@@ -11,8 +11,8 @@ import yaml
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags
 from bayplan.kube.yaml import read_documents
-from bayplan.runtimes.extender.options import options_from
-from bayplan.runtimes.extender.serve import Options, Server
+from bayplan.runtimes.extender.options import Options, options_from
+from bayplan.runtimes.extender.serve import Server
 from bayplan.testing import make_cluster, make_node
 
 POLICY = '''

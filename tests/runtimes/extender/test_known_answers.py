@@ -14,8 +14,8 @@ import pytest
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags
 from bayplan.runtimes.extender import app, at_once, connection
-from bayplan.runtimes.extender.options import options_from
-from bayplan.runtimes.extender.serve import Options, Server
+from bayplan.runtimes.extender.options import Options, options_from
+from bayplan.runtimes.extender.serve import Server
 from bayplan.state.view import FixedView
 from bayplan.testing import make_cluster, make_node
 from tests.runtimes.extender.caller import Caller, Reply, make_pod, metric, names_request, request

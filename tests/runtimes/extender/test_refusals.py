@@ -10,7 +10,8 @@ import bayplan
 from bayplan.engine.guard import Attempt
 from bayplan.engine.keep import Refusals
 from bayplan.ops.metrics import Metrics
-from bayplan.runtimes.extender.serve import Options, Server
+from bayplan.runtimes.extender.options import Options
+from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.extender.verbs import Verbs
 from bayplan.testing import make_cluster, make_node
 from bayplan.testing.run import ready

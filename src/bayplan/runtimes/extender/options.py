@@ -1,9 +1,10 @@
 """From the configuration to a server: addresses, certificates, where the cluster comes from."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bayplan.authoring.editions import Edition, current_edition
 from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
 from bayplan.config.cluster import open_cluster
@@ -16,10 +17,16 @@ from bayplan.config.v1 import (
     TlsSection,
 )
 from bayplan.engine.commit import commits
+from bayplan.engine.journal import MAX_BYTES
 from bayplan.engine.keep import Refusals
 from bayplan.ops.tls import TlsFiles
-from bayplan.runtimes.extender.serve import Options
+from bayplan.ops.tracing import TracingOptions
+from bayplan.recording.journal_file import JournalFileOptions
+from bayplan.recording.lines import Configuration
+from bayplan.recording.recorder import RecordOptions
+from bayplan.runtimes.extender.verbs import Binder
 from bayplan.runtimes.limits import Limits
+from bayplan.runtimes.listener import Address
 from bayplan.runtimes.sections import (
     address,
     identity,
@@ -28,13 +35,68 @@ from bayplan.runtimes.sections import (
     record_options,
     tracing_options,
 )
+from bayplan.runtimes.shadow import ShadowOptions
+from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.nudge import NudgeOptions
+from bayplan.state.sources.book import Declared
 from bayplan.state.writer import LeaseOptions
 
 # Up to 1.37 a node in FailedNodes makes kube-scheduler's preemption err on each attempt.
 _FAILED_NODES_HEEDED_FROM = 38
 _LEFT_OUT_IS_REFUSED_FROM = 28
 _LEASE_SLACK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that a server needs to know."""
+
+    policies: Sequence[Policy]
+    sources: Sequence[Declared] = ()
+    edition: Edition = field(default_factory=current_edition)
+    """What was imported for the policies."""
+    listen: Address = ("127.0.0.1", 8888)
+    ops_listen: Address | None = ("127.0.0.1", 8889)
+    path: str = "/"
+    observe: bool = False
+    failed_nodes_heeded: bool = False
+    keep: int | None = None
+    """With how many of the nodes that passed a filter answers; ``None`` for all."""
+    refusals: Refusals = "always"
+    """When refused nodes are told with their reasons."""
+    snapshot: Snapshot | None = None
+    snapshot_file: str = ""
+    """Where the snapshot is from, for people."""
+    connection: Connection | None = None
+    nodes_only: bool = False
+    """Whether no pods are followed: then none are bound."""
+    max_age_seconds: float = 60.0
+    qps: float = 50.0
+    burst: int = 100
+    binder: Binder | None = None
+    lease: LeaseOptions | None = None
+    """``None`` where this server is the only one that binds."""
+    nudge: NudgeOptions | None = None
+    """``None`` where waiting pods are left alone."""
+    page_listen: Address | None = None
+    """Where people look; ``None`` for nowhere."""
+    page_token_file: Path | None = None
+    journal_bytes: int = MAX_BYTES
+    journal_file: JournalFileOptions | None = None
+    """``None`` where decisions are in memory alone."""
+    record: RecordOptions | None = None
+    """``None`` where nothing is recorded."""
+    told: Configuration = field(default_factory=Configuration)
+    """How a recording tells of the configuration."""
+    shadow: ShadowOptions | None = None
+    """``None`` where no candidate judges too."""
+    tracing: TracingOptions | None = None
+    """``None`` where no spans are sent."""
+    tls: TlsFiles | None = None
+    tls_reload_seconds: float = 5.0
+    limits: Limits = field(default_factory=Limits)
+    version: str = ""
+    watch_interpreter: bool = True
 
 
 def options_from(loaded: Loaded, *, version: str) -> Options:

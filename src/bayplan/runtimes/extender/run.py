@@ -15,8 +15,8 @@ from bayplan.config.flags import Flags, Loaded
 from bayplan.recording.describe import describe
 from bayplan.runtimes.candidates import CandidateReloader
 from bayplan.runtimes.extender.app import VERBS
-from bayplan.runtimes.extender.options import changed, options_from
-from bayplan.runtimes.extender.serve import Options, Server
+from bayplan.runtimes.extender.options import Options, changed, options_from
+from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.fast_loop import run_in_fast_loop
 from bayplan.runtimes.listener import is_loopback, written
 from bayplan.runtimes.reload import Reloader

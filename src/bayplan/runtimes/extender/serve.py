@@ -4,27 +4,21 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
-from bayplan.authoring.editions import Edition, current_edition
-from bayplan.authoring.registry import Policy
-from bayplan.client.connect import Connection
 from bayplan.client.rest import ApiClient
 from bayplan.engine.commit import Commitment, commits
-from bayplan.engine.journal import MAX_BYTES, Journal
-from bayplan.engine.keep import Refusals, Turns
+from bayplan.engine.journal import Journal
+from bayplan.engine.keep import Turns
 from bayplan.kube.pod import Pod
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.tls import TlsError, TlsFiles
-from bayplan.ops.tracing import TracingOptions, note_api_call, note_hooks, open_tracing
+from bayplan.ops.tracing import note_api_call, note_hooks, open_tracing
 from bayplan.ops.watchdog import watch_interpreter
 from bayplan.recording.journal_file import JournalFile, JournalFileOptions
-from bayplan.recording.lines import Configuration
 from bayplan.recording.notes import Basis
 from bayplan.recording.recorder import Recorder, RecordOptions
 from bayplan.runtimes.bound import TellBound
@@ -33,15 +27,15 @@ from bayplan.runtimes.extender.app import VERBS, ExtenderApp
 from bayplan.runtimes.extender.binding import Binding
 from bayplan.runtimes.extender.connection import VerbServer
 from bayplan.runtimes.extender.generation import Generation
-from bayplan.runtimes.extender.verbs import Binder, Verbs
+from bayplan.runtimes.extender.options import Options
+from bayplan.runtimes.extender.verbs import Verbs
 from bayplan.runtimes.extender.vitals import Vitals
 from bayplan.runtimes.generations import Generations
-from bayplan.runtimes.limits import Limits
-from bayplan.runtimes.listener import Address, Listener
+from bayplan.runtimes.listener import Listener
 from bayplan.runtimes.needs import latches, managed, sources_for
 from bayplan.runtimes.noted import Noted
 from bayplan.runtimes.ops import OpsApp
-from bayplan.runtimes.shadow import Shadow, ShadowOptions
+from bayplan.runtimes.shadow import Shadow
 from bayplan.runtimes.verifying import Verifying
 from bayplan.runtimes.watched_task import WatchedTask, WatchedTasks, end_all
 from bayplan.runtimes.workers import RequestOverrun, Workers
@@ -49,10 +43,8 @@ from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.table import NodeTable
 from bayplan.state.garbage import keep_what_is_here
 from bayplan.state.live import LiveCluster
-from bayplan.state.nudge import NudgeOptions
-from bayplan.state.sources.book import Declared, Sources, Watchers
+from bayplan.state.sources.book import Sources, Watchers
 from bayplan.state.view import FixedView, View
-from bayplan.state.writer import LeaseOptions
 from bayplan.web.app import PageApp
 
 log = logging.getLogger(__name__)
@@ -64,58 +56,6 @@ _MOVED_SECONDS = 0.3
 """Who was not asked for so long while another server was, has lost its callers to it."""
 _HOLD_SHARE = 0.8
 """Of the time of a request: how long it may wait for the Lease."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """Everything that a server needs to know."""
-
-    policies: Sequence[Policy]
-    sources: Sequence[Declared] = ()
-    edition: Edition = field(default_factory=current_edition)
-    """What was imported for the policies."""
-    listen: Address = ("127.0.0.1", 8888)
-    ops_listen: Address | None = ("127.0.0.1", 8889)
-    path: str = "/"
-    observe: bool = False
-    failed_nodes_heeded: bool = False
-    keep: int | None = None
-    """With how many of the nodes that passed a filter answers; ``None`` for all."""
-    refusals: Refusals = "always"
-    """When refused nodes are told with their reasons."""
-    snapshot: Snapshot | None = None
-    snapshot_file: str = ""
-    """Where the snapshot is from, for people."""
-    connection: Connection | None = None
-    nodes_only: bool = False
-    """Whether no pods are followed: then none are bound."""
-    max_age_seconds: float = 60.0
-    qps: float = 50.0
-    burst: int = 100
-    binder: Binder | None = None
-    lease: LeaseOptions | None = None
-    """``None`` where this server is the only one that binds."""
-    nudge: NudgeOptions | None = None
-    """``None`` where waiting pods are left alone."""
-    page_listen: Address | None = None
-    """Where people look; ``None`` for nowhere."""
-    page_token_file: Path | None = None
-    journal_bytes: int = MAX_BYTES
-    journal_file: JournalFileOptions | None = None
-    """``None`` where decisions are in memory alone."""
-    record: RecordOptions | None = None
-    """``None`` where nothing is recorded."""
-    told: Configuration = field(default_factory=Configuration)
-    """How a recording tells of the configuration."""
-    shadow: ShadowOptions | None = None
-    """``None`` where no candidate judges too."""
-    tracing: TracingOptions | None = None
-    """``None`` where no spans are sent."""
-    tls: TlsFiles | None = None
-    tls_reload_seconds: float = 5.0
-    limits: Limits = field(default_factory=Limits)
-    version: str = ""
-    watch_interpreter: bool = True
 
 
 class Server:
