@@ -225,7 +225,7 @@ async def test_every_check_of_health_is_a_number(tmp_path: Path) -> None:
         assert await metric(server, "bayplan_health_check", **names) == 1
         assert await metric(server, "bayplan_health_check", check="policy-threads", endpoint="livez") == 1
         assert await metric(server, "bayplan_health_check", check="not-draining", endpoint="readyz") == 1
-        server.draining = True
+        server.leaving.draining = True
         assert await metric(server, "bayplan_health_check", check="not-draining", endpoint="readyz") == 0
 
 

@@ -65,4 +65,4 @@ async def test_at_the_end_the_lease_is_handed_over(tmp_path: Path, hand_over: bo
         server.stop(hand_over=hand_over)
 
     assert live.asked == times
-    assert server.draining
+    assert server.leaving.draining

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.runtimes.extender import serve
+from bayplan.runtimes.extender import leaving
 from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.listener import ListenError
 from tests.controlplane.certs import Authority, KeyPair, make_ca
@@ -144,7 +144,7 @@ async def test_who_asks_no_more_is_waited_for_no_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The longest time for callers to go elsewhere: it is for those who go on asking.
-    monkeypatch.setattr(serve, "_LEAVING_SECONDS", 600.0)
+    monkeypatch.setattr(leaving, "_LEAVING_SECONDS", 600.0)
     async with asyncio.timeout(PATIENCE_SECONDS):
         async with Server(make_options(tmp_path, view=NODES)).running() as server:
             reader, writer = await asyncio.open_connection(*server.listener.address)

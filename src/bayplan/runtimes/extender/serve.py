@@ -1,4 +1,4 @@
-"""The running server: sockets, certificates, signals, and an orderly end."""
+"""The running server: sockets, certificates, signals, in which order they begin and end."""
 
 import asyncio
 import contextlib
@@ -27,6 +27,7 @@ from bayplan.runtimes.extender.app import VERBS, ExtenderApp
 from bayplan.runtimes.extender.binding import Binding
 from bayplan.runtimes.extender.connection import VerbServer
 from bayplan.runtimes.extender.generation import Generation
+from bayplan.runtimes.extender.leaving import Leaving
 from bayplan.runtimes.extender.options import Options
 from bayplan.runtimes.extender.verbs import Verbs
 from bayplan.runtimes.extender.vitals import Vitals
@@ -51,9 +52,6 @@ log = logging.getLogger(__name__)
 
 _OUTCOME_SECONDS = 1.0
 _CONNECTIONS = "extender.limits.maxConnections"
-_QUIET_SECONDS, _LEAVING_SECONDS = 0.5, 3.0
-_MOVED_SECONDS = 0.3
-"""Who was not asked for so long while another server was, has lost its callers to it."""
 _HOLD_SHARE = 0.8
 """Of the time of a request: how long it may wait for the Lease."""
 
@@ -101,7 +99,7 @@ class Server:
         self.journal_file: JournalFile | None = None
         self.ops_listener: Listener | None = None
         self.page_listener: Listener | None = None
-        self.draining = False
+        self.leaving = Leaving(self.app, drain_seconds=limits.drain_seconds)
         self.tasks = WatchedTasks()
         self.reload_problem: Callable[[], str] = str
         """Why the last change of the configuration was not taken over, where it can change."""
@@ -167,7 +165,7 @@ class Server:
             try:
                 yield self
             finally:
-                await self._drain()
+                await self._leave()
 
     async def _listen_for_people(self, stack: contextlib.AsyncExitStack) -> None:
         """Health, metrics and the page, while the stack lasts."""
@@ -359,34 +357,13 @@ class Server:
         self._hands_over = hand_over
         self._stop.set()
 
-    async def _drain(self) -> None:
-        """Not ready any more; when callers have gone elsewhere no new connections; the rest is answered.
-
-        Before that the Lease is handed over, where we hold one and another server waits for it.
-        """
-        self.app.leaving = True
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.options.limits.drain_seconds):
-                if self._hands_over:
-                    await self._hand_over()
-                self.draining = True
-                if self._stop.is_set():
-                    await self._callers_gone()
-                self.listener.stop_accepting()
-                await self.app.idle.wait()
-        self.draining = True
-        self.listener.stop_accepting()
-        log.info("drained; %d requests left", self.app.in_flight)
-
-    async def _hand_over(self) -> None:
-        """Have another server take over while we go on: no call is to meet a time without a writer."""
-        live, binding = self.live, self.binding
-        if live is not None and binding is not None:
-            await live.hand_over(quiet=self._asked_no_more, binding=lambda: binding.under_way)
-
-    def _asked_no_more(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        return not self.app.in_flight and now >= self.app.asked_at + _MOVED_SECONDS
+    async def _leave(self) -> None:
+        hand_over, live, binding = None, self.live, self.binding
+        if self._hands_over and live is not None and binding is not None:
+            hand_over = partial(
+                live.hand_over, quiet=self.leaving.asked_no_more, binding=lambda: binding.under_way
+            )
+        await self.leaving.drain(self.listener, hand_over=hand_over, told=self._stop.is_set())
 
     def _hold(self, held: bool) -> None:
         """Have calls wait until the Lease is ours, or go on with them."""
@@ -394,19 +371,6 @@ class Server:
         writer, seconds = self.live.writer, self.options.limits.request_seconds * _HOLD_SHARE
         assert writer is not None, "who succeeds a holder wants the Lease"
         self.app.hold = partial(writer.succession.hold, seconds) if held else None
-
-    async def _callers_gone(self) -> None:
-        """Wait until nobody asks: a Service leads here for a while after it was told not to.
-
-        And a connection that is closed while it is in use may cost a request, which is not sent again.
-        """
-        loop = asyncio.get_running_loop()
-        last = loop.time() + _LEAVING_SECONDS
-        while True:
-            left = min(last, self.app.asked_at + _QUIET_SECONDS) - loop.time()
-            if left <= 0:
-                return
-            await asyncio.sleep(left)
 
     async def _reload_certificates(self, files: TlsFiles, known: tuple[bytes | None, ...]) -> None:
         while True:

@@ -118,7 +118,7 @@ class Vitals:
             self._server.metrics.certificate_expiry.labels("server").set(ends.timestamp())
 
     def _draining(self) -> str:
-        return "the server is shutting down" if self._server.draining else ""
+        return "the server is shutting down" if self._server.leaving.draining else ""
 
     def _view(self) -> str:
         return self._server.view.problem()
