@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bayplan.runtimes.connection import HttpServer
-from bayplan.runtimes.extender.connection import VerbServer
+from bayplan.runtimes.extender.verb_server import VerbServer
 from bayplan.runtimes.fast_loop import run_in_fast_loop
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener, ListenError, is_loopback, written

@@ -5,33 +5,26 @@ where it stays. A request that has come as a whole costs no timer and no wait.
 """
 
 import asyncio
-import contextlib
 import logging
-import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from email.utils import formatdate
-from http import HTTPStatus
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from bayplan.ops.logs import Sparingly
-from bayplan.runtimes.extender.exchange import Line, Request, Response
+from bayplan.runtimes.extender.exchange import Request, Response
 from bayplan.runtimes.extender.heads import LONGEST, Heads
-from bayplan.runtimes.limits import Limits
+
+if TYPE_CHECKING:
+    from bayplan.runtimes.extender.verb_server import VerbServer
 
 log = logging.getLogger(__name__)
-
-Handler = Callable[[Request], Awaitable[Response]]
-AtOnce = Callable[[str, bytes, Line], Response | None]
 
 _NOT_HTTP = Response(b'{"Error":"these bytes are not a valid HTTP/1.1 request"}', 400, close=True)
 _BROKEN = Response(b'{"Error":"internal error"}', 500, close=True)
 _NO_PARSER = httptools.HttpRequestParser(object())
 _HEAD_BYTES = 64 * 1024
 _LONG_HEAD = f"the head is longer than {_HEAD_BYTES} bytes"
-_READ_BYTES = 256 * 1024
+READ_BYTES = 256 * 1024
 # A large answer is not copied to stand behind its head.
 _JOINED_BYTES = 64 * 1024
 # Who sends many requests before it reads an answer waits from here on.
@@ -306,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
             return True
         # The parser keeps what is not whole yet: it may be one header without end.
         self._unparsed += count
-        if self._unparsed > _HEAD_BYTES + _READ_BYTES:
+        if self._unparsed > _HEAD_BYTES + READ_BYTES:
             self._not_http(_LONG_HEAD)
             return False
         # From the first byte of the head to the last: more bytes in between do not wind it again.
@@ -391,14 +384,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, response: Response, *, keep: bool, head_only: bool = False) -> None:
         body = response.body
-        more = "" if keep else "Connection: close\r\n"
-        for name, value in response.headers.items():
-            more += f"{name}: {value}\r\n"
-        status = "200 OK" if response.status == 200 else _status(response.status)
-        head = (
-            f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-            f"{self._server.date()}{more}\r\n"
-        ).encode("latin-1")
+        head = self._server.spelling.head(response, keep=keep)
         if head_only:
             self._transport.write(head)
         elif len(body) <= _JOINED_BYTES:
@@ -457,73 +443,3 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
         else:
             self._idle = self._loop.call_later(max(left, 0.01), self._watch_idle)
-
-
-def _status(code: int) -> str:
-    return f"{code} {HTTPStatus(code).phrase}"
-
-
-class VerbServer:
-    """Makes connections for a listening socket."""
-
-    def __init__(self, handler: Handler, limits: Limits, *, at_once: AtOnce | None = None) -> None:
-        """``at_once`` is asked first, with path and body of a POST; ``None`` where it has no answer."""
-        self.handler = handler
-        self.at_once = at_once
-        self.limits = limits
-        self.connections: set[Connection] = set()
-        self.warnings = Sparingly()
-        self.closing = False
-        self._empty = asyncio.Event()
-        self._empty.set()
-        # One for all: bytes are taken out of it before anybody else can be read.
-        self.scratch = memoryview(bytearray(_READ_BYTES))
-        self._date = ""
-        self._dated = 0
-
-    def __call__(self) -> Any:
-        return Connection(self)
-
-    def entered(self, connection: Connection) -> None:
-        """It is one of ours now."""
-        self.connections.add(connection)
-        self._empty.clear()
-
-    def left(self, connection: Connection) -> None:
-        """It is gone."""
-        self.connections.discard(connection)
-        if not self.connections:
-            self._empty.set()
-
-    def full(self) -> bool:
-        """Whether one more connection is one too many; says so in the log."""
-        if len(self.connections) < self.limits.max_connections:
-            return False
-        text = f"{self.limits.max_connections} connections are open, more are refused"
-        self.warnings.warn(log, "full", f"{text}: raise extender.limits.maxConnections")
-        return True
-
-    def date(self) -> str:
-        """The header, which is the same for a second."""
-        now = int(time.time())
-        if now != self._dated:
-            self._date, self._dated = f"Date: {formatdate(now, usegmt=True)}\r\n", now
-        return self._date
-
-    def pre_shutdown(self) -> None:
-        """Close idle connections, and the others with their next answer."""
-        self.closing = True
-        for connection in list(self.connections):
-            connection.close_idle()
-
-    async def shutdown(self, timeout: float) -> None:  # noqa: ASYNC109
-        """Wait for answers under way for so long, then close everything."""
-        if tasks := [each.task for each in self.connections if each.task is not None]:
-            await asyncio.wait(tasks, timeout=timeout)
-        for connection in list(self.connections):
-            connection.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._empty.wait()
-        for connection in list(self.connections):
-            connection.abort()

@@ -1,6 +1,9 @@
 """The two ends of one exchange over HTTP: what a caller sent, and what it is told."""
 
 import asyncio
+import time
+from email.utils import formatdate
+from http import HTTPStatus
 from typing import Protocol, cast
 
 from msgspec import Struct, field
@@ -24,6 +27,33 @@ class Response(Struct, frozen=True):
     headers: dict[str, str] = field(default_factory=dict)
     close: bool = False
     """Whether the connection ends with it."""
+
+
+class Spelling:
+    """How answers begin on the wire."""
+
+    def __init__(self) -> None:
+        self._date = ""
+        self._dated = 0
+
+    def head(self, response: Response, *, keep: bool) -> bytes:
+        """All of the answer that comes before its body; whether the connection is kept stands there too."""
+        now = int(time.time())
+        if now != self._dated:
+            # The same for a second.
+            self._date, self._dated = f"Date: {formatdate(now, usegmt=True)}\r\n", now
+        more = "" if keep else "Connection: close\r\n"
+        for name, value in response.headers.items():
+            more += f"{name}: {value}\r\n"
+        status = "200 OK" if response.status == 200 else _status(response.status)
+        return (
+            f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(response.body)}\r\n{self._date}{more}\r\n"
+        ).encode("latin-1")
+
+
+def _status(code: int) -> str:
+    return f"{code} {HTTPStatus(code).phrase}"
 
 
 class Line(Protocol):

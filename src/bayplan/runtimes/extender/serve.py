@@ -25,10 +25,10 @@ from bayplan.runtimes.bound import TellBound
 from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.extender.app import VERBS, ExtenderApp
 from bayplan.runtimes.extender.binding import Binding
-from bayplan.runtimes.extender.connection import VerbServer
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.leaving import Leaving
 from bayplan.runtimes.extender.options import Options
+from bayplan.runtimes.extender.verb_server import VerbServer
 from bayplan.runtimes.extender.verbs import Verbs
 from bayplan.runtimes.extender.vitals import Vitals
 from bayplan.runtimes.generations import Generations
