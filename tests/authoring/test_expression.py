@@ -113,14 +113,25 @@ def test_what_can_be_asked(rule: str, passed: str) -> None:
         pytest.param(
             "node.metadata.labels['rack'] == 'a'",
             """bayplan.yaml:5 filter: ExpressionFailed: policy 'rule': "rack" is not there; read it with"""
-            " [?...].orValue(...), or ask has(...) first, in: node.metadata.labels['rack'] == 'a'"
+            """ [?"rack"].orValue(...), or ask first: "rack" in ..., in: node.metadata.labels['rack'] =="""
+            """ 'a'"""
             " (on node tainted)",
             id="a label that a node lacks",
         ),
         pytest.param(
             "node.metadata.name < 1",
-            "No matching overloads found : _<_(string, int64), in: node.metadata",
+            "a text and a number do not go together; make a number of the text, as with int(...), in: node",
             id="a text is no number",
+        ),
+        pytest.param(
+            "int(node.metadata.labels[?'rack']) > 1",
+            "what [?...] gives may be missing; add .orValue(...) before it is used",
+            id="an optional where a value is wanted",
+        ),
+        pytest.param(
+            "int(node.metadata.name) > 1",
+            "a text there is no number; ask first, as with .matches('^[0-9]+$')",
+            id="a text that is no number",
         ),
         pytest.param(
             "dyn(pod.metadata.name)",

@@ -42,6 +42,15 @@ def refusal(text: str) -> str:
         pytest.param(
             "node.metadata.name.startWith('a')", "did you mean 'startsWith'?", "startWith", id="a method"
         ),
+        pytest.param(
+            "has(node.metadata.labels['rack'])",
+            "of a map ask whether it has the key: 'rack' in node.metadata.labels",
+            "[",
+            id="has() of a map",
+        ),
+        pytest.param(
+            "column['load'] < 1.0", "no column 'load'; `bayplan columns` lists them.", "[", id="a source"
+        ),
         pytest.param("pod.metadata.name ==", "it ends too early", "", id="half an expression"),
         pytest.param(
             "1 + 'a' == 2", "no matching overload for '+' applied to '(int, string)'", "+", id="types"

@@ -28,7 +28,7 @@ def problems(folder: Path, code: str, *, pods_known: bool = True) -> list[str]:
         ),
         pytest.param(
             "@bayplan.score\ndef s(pod, nodes):\n    return np.ones((len(nodes), 1))\n",
-            "policy.py:4 s: shape (1, 1), want (1,)",
+            "policy.py:4 s: returned an array of shape (1, 1) for 1 nodes",
             id="a wrong shape",
         ),
         pytest.param(

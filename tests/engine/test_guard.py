@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bayplan
@@ -200,3 +201,11 @@ def test_whoever_keeps_the_time_sees_the_hook_that_runs() -> None:
 
     assert seen == (RULE, True)
     assert attempt.hook is None
+
+
+def test_a_column_is_no_yes_or_no() -> None:
+    """NumPy's own advice, any() or all(), would make another rule of it."""
+    _, failure, _ = guarded(RULE, Attempt(), lambda: not np.array([True, False]))
+
+    assert failure is not None
+    assert failure.text.endswith("; of columns write ~a, a & b, a | b in place of not, and, or")

@@ -176,7 +176,8 @@ def _numbers(hook: Hook, given: Any, nodes: NodeTable) -> NDArray[np.float64]:
     except ValueError:
         raise BadResult(f"{hook.title}: scores are ragged, want one number a node") from None
     if values.dtype.kind not in "biuf":
-        raise BadResult(f"{hook.title}: scores are {values.dtype}, want numbers")
+        kind = "text" if values.dtype.kind in "US" else values.dtype
+        raise BadResult(f"{hook.title}: scores are {kind}, want numbers")
     if values.ndim == 0:
         values = np.full(len(nodes), values)
     _check_shape(hook, values, len(nodes))
@@ -202,7 +203,8 @@ def _number(hook: Hook, result: Any, node: str) -> float:
 
 def _check_shape(hook: Hook, values: NDArray[Any], count: int) -> None:
     if values.shape != (count,):
-        raise BadResult(f"{hook.title}: shape {values.shape}, want ({count},)")
+        given = f"{len(values)} values" if values.ndim == 1 else f"an array of shape {values.shape}"
+        raise BadResult(f"{hook.title}: returned {given} for {count} nodes")
 
 
 def _check_names(hook: Hook, result: Mapping[Any, Any], nodes: NodeTable) -> None:

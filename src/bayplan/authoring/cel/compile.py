@@ -129,6 +129,8 @@ def _explained(message: str, text: str, variables: Sequence[str]) -> CompileErro
     wrong = _EXPECTING.sub("", _STATUS.sub("", found[3]))
     if "'<EOF>'" in wrong:
         wrong = "it ends too early"
+    if wrong.startswith("has() argument"):
+        wrong += "; of a map ask whether it has the key: 'rack' in node.metadata.labels"
     wrong = _OPERATOR.sub(r"'\1'", wrong)
     if undeclared := _UNDECLARED.match(wrong):
         name = undeclared[1].partition(".")[0]

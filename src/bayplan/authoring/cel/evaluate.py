@@ -24,6 +24,8 @@ MEMORY_LIMIT = 100_000
 MEMORY_BYTES = 32 * 1024 * 1024
 _SHOWN = 120
 _NO_SUCH_KEY = re.compile(r"^NOT_FOUND: Key not found in map : (.*)$")
+_NO_OVERLOAD = re.compile(r"^No matching overloads found : \S+?\((.*)\)$")
+_NUMBERS = re.compile(r"int64|uint64|double")
 _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$")
 
 
@@ -146,16 +148,29 @@ class Evaluator:
         )
 
     def _failed(self, message: str) -> ExpressionFailed:
-        missing = _NO_SUCH_KEY.match(message)
-        said = _STATUS.sub("", message)
-        if missing:
-            said = f"{missing[1]} is not there; read it with [?...].orValue(...), or ask has(...) first"
-        return ExpressionFailed(f"{self._policy}: {said}, in: {self._shown}")
+        return ExpressionFailed(f"{self._policy}: {_in_words(message)}, in: {self._shown}")
 
     @property
     def _shown(self) -> str:
         text = " ".join(self._compiled.text.split())
         return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _in_words(message: str) -> str:
+    """What the library complains about, and what to write instead."""
+    said = _STATUS.sub("", message)
+    if missing := _NO_SUCH_KEY.match(message):
+        key = missing[1]
+        return f"{key} is not there; read it with [?{key}].orValue(...), or ask first: {key} in ..."
+    if unfit := _NO_OVERLOAD.match(said):
+        kinds = unfit[1]
+        if "*opaque*" in kinds:
+            return "what [?...] gives may be missing; add .orValue(...) before it is used"
+        if "string" in kinds and _NUMBERS.search(kinds):
+            return "a text and a number do not go together; make a number of the text, as with int(...)"
+    if "cannot convert string" in said:
+        return f"{said}: a text there is no number; ask first, as with .matches('^[0-9]+$')"
+    return said
 
 
 def _value(text: str) -> Any:

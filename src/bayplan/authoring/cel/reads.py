@@ -20,7 +20,7 @@ from bayplan.authoring.cel.tree import (
     Select,
     Tree,
 )
-from bayplan.kube.yaml import suggest
+from bayplan.kube.yaml import did_you_mean, suggest
 from bayplan.snapshot.columns import ASPECTS, FLAGS, LABELS, NATIVE_RESOURCES, split_resource
 
 Path = tuple[str, ...]
@@ -203,7 +203,8 @@ class _Walk:
 
     def _named_column(self, name: str, expr: Expr) -> _Place:
         if name not in FLAGS and name not in LABELS and split_resource(name) is None:
-            raise BadPlace(f"no column {name!r}{suggest(name, _COLUMN_NAMES)}", expr.id)
+            other = "; `bayplan columns` lists them. Expressions read no sources: that is for Load, or Python"
+            raise BadPlace(f"no column {name!r}{did_you_mean(name, _COLUMN_NAMES) or other}", expr.id)
         self.columns.add(name)
         return _NOWHERE
 
