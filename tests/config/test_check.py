@@ -87,6 +87,20 @@ def test_check_tries_the_nodes_of_a_snapshot(tmp_path: Path) -> None:
     assert report.tried_on == "0, 1 and 3 nodes, and on the cluster's 1"
 
 
+def test_a_mistake_is_told_once_in_the_words_of_the_cluster(tmp_path: Path) -> None:
+    code = (
+        "@bayplan.filter\ndef f(pod, node):\n    return node.labels['rack'] == 'a'\n\n"
+        "@bayplan.score\ndef s(pod, nodes):\n    return nodes['cpu.allocatable'].reshape(-1, 1)\n"
+    )
+
+    report = check([policy(tmp_path, code)], _cluster(tmp_path, {}, {}))
+
+    assert sorted(report.problems) == [
+        "policy.py:5 f: KeyError: 'rack' (on node node-0)",
+        "policy.py:7 s: shape (2, 1), want (2,)",
+    ]
+
+
 def test_check_says_that_a_snapshot_without_pods_is_half_a_snapshot(tmp_path: Path) -> None:
     (tmp_path / "policy.py").write_text("import bayplan\n\n@bayplan.filter\ndef f(node):\n    pass\n")
     snapshot = tmp_path / "cluster.json"

@@ -7,7 +7,7 @@ import msgspec
 
 from bayplan.config.cluster import take_snapshot
 from bayplan.config.flags import Flags, load_all
-from bayplan.config.rehearse import example_cluster
+from bayplan.config.made_up import example_cluster
 from bayplan.snapshot.describe import ColumnInfo, describe
 from bayplan.snapshot.sources import Latch, Reading, Readings, Source
 from bayplan.snapshot.table import NodeTable

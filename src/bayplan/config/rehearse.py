@@ -8,20 +8,19 @@ from functools import partial
 from threading import Thread
 from typing import TypeVar
 
-import msgspec
-
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.scope import EVERY_POD
+from bayplan.config.made_up import example_cluster, plain_pod
+from bayplan.config.problems import Problems
 from bayplan.engine.commit import commit, commits
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
+from bayplan.engine.decision import Decision
 from bayplan.engine.entering import Entrance
 from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import membership
 from bayplan.engine.preempt import Candidate, choose_candidates
 from bayplan.engine.promise import tried, unmade
-from bayplan.kube.node import NodeObject
-from bayplan.kube.pod import Pod
 from bayplan.snapshot.bynode import Scalar
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Latch, Reading, Readings, Source
@@ -52,12 +51,12 @@ def rehearse(
         stages = [Snapshot.build(stage.nodes.objects, None) for stage in stages]
     if cluster is not None:
         stages.append(cluster)
-    problems: dict[str, None] = {}
+    problems = Problems()
     for policy in policies:
         every_pod = replace(policy, scope=EVERY_POD, shadow=False)
-        for text in _in_time(policy, partial(_problems, every_pod, stages), limit_seconds=limit_seconds):
-            problems[text] = None
-    return list(problems)
+        work = partial(_ask, every_pod, stages, problems)
+        _in_time(policy, work, limit_seconds=limit_seconds)
+    return problems.texts
 
 
 def promises_unmade(
@@ -69,7 +68,7 @@ def promises_unmade(
     is nothing to be won, and nobody is named.
     """
     stage = cluster if cluster is not None and len(cluster.nodes) > 1 else example_cluster(3)
-    question = Question(_pod("rehearsal", node=None), stage.nodes, stage, datetime.now(UTC))
+    question = Question(plain_pod(), stage.nodes, stage, datetime.now(UTC))
     found: list[Hook] = []
     for policy in policies:
         every_pod = replace(policy, scope=EVERY_POD)
@@ -99,36 +98,58 @@ def _in_time(policy: Policy, work: Callable[[Attempt], T], *, limit_seconds: flo
         raise PolicyError(f"{late}: still running after {limit_seconds:g} s in the dry run") from None
 
 
-def _problems(policy: Policy, stages: list[Snapshot], attempt: Attempt) -> list[str]:
-    return list(_failures(policy, stages, attempt))
-
-
-def _failures(policy: Policy, stages: list[Snapshot], attempt: Attempt) -> Iterator[str]:
-    pod = _pod("rehearsal", node=None)
-    for stage in stages:
+def _ask(policy: Policy, stages: list[Snapshot], problems: Problems, attempt: Attempt) -> None:
+    """Call every hook on each stage. The last stage, the cluster's where there is one, has the best texts."""
+    for rank, stage in enumerate(stages):
         cluster = stage.with_readings(_readings(policy, stage))
-        victims = [_pod(f"victim-of-{name}", node=name) for name in cluster.nodes.names[:_SOME]]
-        question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
-        for judge in (filter_nodes, score_nodes):
-            decision = judge([policy], question, attempt)
-            yield from (outcome.failure.text for outcome in decision.failures if outcome.failure)
-        yield from tried(policy, question, attempt)
-        if cluster.pods_known and commits([policy]):
-            for name in cluster.nodes.names[:_SOME]:
-                said = commit([policy], question, name, attempt)
-                yield from (failure.text for failure in said.failures)
-        for hook in policy.of_kind("gang"):
-            alone = replace(policy, hooks=(hook,), failure_policy="Fail")
-            yield from filter(None, [membership([alone], pod, attempt).error])
-        if policy.of_kind("protect") or policy.of_kind("victims"):
-            candidates = [Candidate(v.node_name, (v.uid,)) for v in victims]
-            known = {v.uid: v for v in victims}
-            chosen = choose_candidates([policy], question, candidates, victims=known, attempt=attempt)
-            yield from (failure.text for failure in chosen.failures)
-        # Not `bound`: it is there to tell somebody, and nothing was bound.
-        for hook in (*policy.of_kind("gate"), *policy.of_kind("order")):
-            answer = Entrance([replace(policy, hooks=(hook,))]).ask(pod, cluster, attempt)
-            yield from (failure.text for _, failure in answer.failures)
+        question = Question(plain_pod(), cluster.nodes, cluster, datetime.now(UTC))
+        where = "" if len(cluster.nodes) else " (with no nodes)"
+        for step in _STEPS:
+            problems.add((text + where for text in step(policy, question, attempt)), rank=rank)
+
+
+def _filtered(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
+    yield from _failures_of(filter_nodes([policy], question, attempt))
+
+
+def _scored(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
+    yield from _failures_of(score_nodes([policy], question, attempt))
+
+
+def _failures_of(decision: Decision) -> Iterator[str]:
+    return (outcome.failure.text for outcome in decision.failures if outcome.failure)
+
+
+def _committed(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
+    if question.cluster.pods_known and commits([policy]):
+        for name in question.nodes.names[:_SOME]:
+            yield from (failure.text for failure in commit([policy], question, name, attempt).failures)
+
+
+def _ganged(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
+    for hook in policy.of_kind("gang"):
+        said = membership([replace(policy, hooks=(hook,))], question.pod, attempt)
+        yield from (failure.text for _, failure in said.failures)
+
+
+def _preempted(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
+    if not policy.of_kind("protect") and not policy.of_kind("victims"):
+        return
+    victims = [plain_pod(f"victim-of-{name}", node=name) for name in question.nodes.names[:_SOME]]
+    candidates = [Candidate(victim.node_name, (victim.uid,)) for victim in victims]
+    known = {victim.uid: victim for victim in victims}
+    chosen = choose_candidates([policy], question, candidates, victims=known, attempt=attempt)
+    yield from (failure.text for failure in chosen.failures)
+
+
+def _entered(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
+    for hook in (*policy.of_kind("gate"), *policy.of_kind("order")):
+        answer = Entrance([replace(policy, hooks=(hook,))]).ask(question.pod, question.cluster, attempt)
+        yield from (failure.text for _, failure in answer.failures)
+
+
+# Not `bound`: it is there to tell somebody, and nothing was bound.
+_STEPS = (_filtered, _scored, tried, _committed, _ganged, _preempted, _entered)
 
 
 def _readings(policy: Policy, stage: Snapshot) -> Readings:
@@ -141,42 +162,3 @@ def _readings(policy: Policy, stage: Snapshot) -> Readings:
             there = dict.fromkeys(stage.nodes.names[:2], value)
             fields.setdefault(column.source, {})[column.field] = there
     return Readings({name: Reading(by_name) for name, by_name in fields.items()})
-
-
-def example_cluster(count: int) -> Snapshot:
-    """A few plain nodes with a pod on each."""
-    pods = [_pod(f"victim-{number}", node=f"rehearsal-{number}") for number in range(count)]
-    return Snapshot.build([_node(number) for number in range(count)], pods)
-
-
-def _node(number: int) -> NodeObject:
-    quantities = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"}
-    labels = {
-        "kubernetes.io/hostname": f"rehearsal-{number}",
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-        "topology.kubernetes.io/zone": f"zone-{number % 2}",
-    }
-    return msgspec.convert(
-        {
-            "metadata": {"name": f"rehearsal-{number}", "uid": f"node-{number}", "labels": labels},
-            "status": {
-                "allocatable": quantities,
-                "capacity": quantities,
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        },
-        NodeObject,
-    )
-
-
-def _pod(name: str, *, node: str | None) -> Pod:
-    container = {"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
-    return msgspec.convert(
-        {
-            "metadata": {"name": name, "namespace": "default", "uid": name},
-            "spec": {"containers": [container], "nodeName": node, "priority": 0},
-            "status": {"phase": "Running" if node else "Pending"},
-        },
-        Pod,
-    )
