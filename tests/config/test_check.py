@@ -87,6 +87,22 @@ def test_check_tries_the_nodes_of_a_snapshot(tmp_path: Path) -> None:
     assert report.tried_on == "0, 1 and 3 nodes, and on the cluster's 1"
 
 
+def test_a_hook_that_is_slower_than_the_server_waits_is_a_problem(tmp_path: Path) -> None:
+    policy(tmp_path, "import time\n\n@bayplan.filter\ndef f(pod, node):\n    time.sleep(0.02)\n")
+    config = tmp_path / "bayplan.yaml"
+    config.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies: [{use: policy.py}]\n"
+        "extender: {limits: {policyTimeout: 10ms}}\n"
+    )
+
+    (problem,) = check([], Flags(config=config)).problems
+
+    assert problem.startswith("policy.py:5 f: took 0.02")
+    assert problem.endswith(
+        "s on 1 node, extender.limits.policyTimeout is 0.01 s: it would fail for each pod"
+    )
+
+
 def test_a_mistake_is_told_once_in_the_words_of_the_cluster(tmp_path: Path) -> None:
     code = (
         "@bayplan.filter\ndef f(pod, node):\n    return node.labels['rack'] == 'a'\n\n"

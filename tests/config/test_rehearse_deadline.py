@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
 import pytest
 
 import bayplan
+from bayplan.authoring.hooks import HookSpec, Kind
 from bayplan.authoring.load import load
-from bayplan.config.rehearse import rehearse
+from bayplan.authoring.registry import Hook
+from bayplan.config.load import parse_config
+from bayplan.config.rehearse import NOT_LONG, Limits, Rehearsal, rehearse
+from bayplan.config.time_limits import TimeLimit, time_limits
 
 # In place of an endless loop, which would take half of the processor for the rest of the tests.
 WAITS = """\
@@ -27,6 +32,30 @@ def quick(pod, node):
     return 1
 """
 
+SLOW = """\
+import time
+import bayplan
+
+@bayplan.filter
+def f(pod, node):
+    time.sleep(0.05)
+
+@bayplan.score
+def quick(pod, node):
+    return 1
+"""
+LOADS = """\
+import time
+import bayplan
+
+loaded = []
+
+@bayplan.filter
+def f(pod, nodes):
+    if not loaded:
+        loaded.append(time.sleep(0.2))
+"""
+
 
 def test_a_hook_that_never_returns_is_named(tmp_path: Path) -> None:
     file = tmp_path / "slow.py"
@@ -35,8 +64,80 @@ def test_a_hook_that_never_returns_is_named(tmp_path: Path) -> None:
     policy = definition.make()
 
     with pytest.raises(bayplan.PolicyError, match=r"^slow.py:6 waits: still running after 0.1 s in the dry"):
-        rehearse([policy], pods_known=True, limit_seconds=0.1)
+        rehearse([policy], pods_known=True, limits=Limits(one_call=0.1, all_calls=5))
 
     released: threading.Event = policy.hooks[0].function.__globals__["released"]
     released.set()
-    assert rehearse([policy], pods_known=True, limit_seconds=10) == []
+    assert rehearse([policy], pods_known=True, limits=NOT_LONG) == []
+
+
+def test_many_calls_that_each_return_are_not_one_that_does_not(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    (definition,) = load(str(tmp_path / "slow.py"))
+
+    with pytest.raises(bayplan.PolicyError, match=r"^slow.py:4 f: the dry run of policy 'slow' is not over"):
+        rehearse([definition.make()], pods_known=True, limits=Limits(one_call=5, all_calls=0.1))
+
+
+def limit_of(_: object) -> TimeLimit:
+    return TimeLimit("extender.limits.policyTimeout", 0.1)
+
+
+def test_a_hook_for_which_the_server_would_not_wait_is_told_and_its_policy_not_asked_on(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    policy = load(str(tmp_path / "slow.py"))[0].make()
+    rehearsal = Rehearsal(pods_known=True, limit_of=limit_of)
+
+    rehearsal.of(policy)
+
+    (problem,) = rehearsal.late
+    assert re.fullmatch(
+        r"slow.py:4 f: took 0\.1\d+ s on 3 nodes, extender.limits.policyTimeout is 0.1 s:"
+        " it would fail for each pod",
+        problem,
+    )
+    assert rehearsal.failures == []
+
+
+def test_a_first_call_that_loads_something_is_not_slow(tmp_path: Path) -> None:
+    (tmp_path / "loads.py").write_text(LOADS)
+    policy = load(str(tmp_path / "loads.py"))[0].make()
+    rehearsal = Rehearsal(pods_known=True, limit_of=limit_of)
+
+    rehearsal.of(policy)
+
+    assert rehearsal.late == []
+
+
+@pytest.mark.parametrize(
+    ("sections", "kind", "setting"),
+    [
+        pytest.param("", "filter", "extender.limits.policyTimeout 1", id="an extender by default"),
+        pytest.param("", "gang", "scheduler.policyTimeout 1", id="whom only a scheduler asks"),
+        pytest.param(
+            "extender: {limits: {policyTimeout: 300ms}}",
+            "score",
+            "extender.limits.policyTimeout 0.3",
+            id="an extender with a limit",
+        ),
+        pytest.param(
+            "scheduler: {policyTimeout: 2s}", "score", "scheduler.policyTimeout 2", id="a scheduler alone"
+        ),
+        pytest.param(
+            "extender: {listen: ':1'}\nscheduler: {policyTimeout: 2s}",
+            "score",
+            "extender.limits.policyTimeout 1",
+            id="both",
+        ),
+    ],
+)
+def test_the_limit_is_that_of_who_asks(sections: str, kind: Kind, setting: str) -> None:
+    head = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies: [{use: Spread}]\n"
+    config, _ = parse_config(f"{head}{sections}\n".encode(), source="test")
+    hook = Hook("policy", "h", HookSpec(kind, ("pod",), "policy.py:1"), print)
+
+    limit = time_limits(config)(hook)
+
+    assert f"{limit.setting} {limit.seconds:g}" == setting

@@ -39,6 +39,14 @@ def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]
 
 def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
     """What a dry run of the policies found; `ConfigError` for what can never work."""
+    refuse(loaded, where=where)
+    problems = rehearse(loaded.policies, pods_known=loaded.config.cluster.knows_pods)
+    refuse_hopeless(loaded, problems)
+    return problems + faults(loaded.policies)
+
+
+def refuse(loaded: Loaded, *, where: str = "") -> None:
+    """`ConfigError` for what can never work, whatever the hooks do."""
     if not loaded.policies:
         how = "list some under `policies:`, as `- use: policy.py`, or name a file" if where else _NAME_SOME
         raise ConfigError(f"{where}no policies: {how}")
@@ -46,14 +54,14 @@ def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
         _refuse_blind(loaded.policies, where)
     if loaded.config.cluster.nodes_only:
         _refuse_without_pods(loaded, where)
-    pods_known = loaded.config.cluster.knows_pods
-    problems = rehearse(loaded.policies, pods_known=pods_known)
-    if not pods_known:
-        # What fails only for want of pods would fail for every pod: better here than there.
-        hopeless = set(problems) - set(rehearse(loaded.policies, pods_known=True))
+
+
+def refuse_hopeless(loaded: Loaded, failures: Sequence[str]) -> None:
+    """`ConfigError` for what fails only for want of pods: it would fail for every pod, so better here."""
+    if failures and not loaded.config.cluster.knows_pods:
+        hopeless = set(failures) - set(rehearse(loaded.policies, pods_known=True))
         if hopeless:
             raise ConfigError("\n".join(sorted(hopeless)))
-    return problems + faults(loaded.policies)
 
 
 def hints(policies: Sequence[Policy], *, cluster: Snapshot | None = None) -> list[str]:

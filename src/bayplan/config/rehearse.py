@@ -1,8 +1,9 @@
 """A dry run of every hook on 0, 1 and 3 nodes: what would break in production breaks here, promises too."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from threading import Thread
@@ -13,6 +14,7 @@ from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.scope import EVERY_POD
 from bayplan.config.made_up import example_cluster, plain_pod
 from bayplan.config.problems import Problems
+from bayplan.config.time_limits import LimitOf, TimedAttempt
 from bayplan.engine.commit import commit, commits
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision
@@ -26,11 +28,27 @@ from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Latch, Reading, Readings, Source
 
 T = TypeVar("T")
+A = TypeVar("A", bound=Attempt)
 
-# Far more than a first call takes that loads something large.
-LIMIT_SECONDS = 10.0
+# Nobody looks at the clock at the very moment when a call has begun.
+_MOST = 0.9
 # Enough of a large cluster for what is asked node by node.
 _SOME = 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a dry run may take, in seconds: far more than a first call that loads something large."""
+
+    one_call: float = 10.0
+    all_calls: float = 10.0
+    """Of all hooks of one policy together."""
+
+
+NOT_LONG = Limits()
+"""For a server that is to start."""
+LONGER = Limits(all_calls=60.0)
+"""For somebody who waits for the answer: hooks that are slow are tried twice."""
 
 
 def rehearse(
@@ -38,7 +56,7 @@ def rehearse(
     *,
     pods_known: bool,
     cluster: Snapshot | None = None,
-    limit_seconds: float = LIMIT_SECONDS,
+    limits: Limits = NOT_LONG,
 ) -> list[str]:
     """What went wrong, hook by hook; empty when all is well.
 
@@ -46,21 +64,63 @@ def rehearse(
     cannot work with the nodes of a request alone. With a ``cluster`` its nodes are tried too.
     `PolicyError` for a hook that does not return.
     """
-    stages = [example_cluster(count) for count in (0, 1, 3)]
-    if not pods_known:
-        stages = [Snapshot.build(stage.nodes.objects, None) for stage in stages]
-    if cluster is not None:
-        stages.append(cluster)
-    problems = Problems()
+    rehearsal = Rehearsal(pods_known=pods_known, cluster=cluster, limits=limits)
     for policy in policies:
+        rehearsal.of(policy)
+    return rehearsal.failures
+
+
+class Rehearsal:
+    """A dry run of some policies, one after the other, and what was found."""
+
+    def __init__(
+        self,
+        *,
+        pods_known: bool,
+        cluster: Snapshot | None = None,
+        limit_of: LimitOf | None = None,
+        limits: Limits = NOT_LONG,
+    ) -> None:
+        stages = [example_cluster(count) for count in (0, 1, 3)]
+        if not pods_known:
+            stages = [Snapshot.build(stage.nodes.objects, None) for stage in stages]
+        self._stages = stages if cluster is None else [*stages, cluster]
+        self._limit_of = limit_of
+        self._limits = limits
+        self._problems = Problems()
+        self.late: list[str] = []
+        """Hooks that took longer than the server would wait; none where no ``limit_of`` was given."""
+
+    @property
+    def failures(self) -> list[str]:
+        """What went wrong, hook by hook."""
+        return self._problems.texts
+
+    def of(self, policy: Policy) -> None:
+        """Call every hook of the policy on each stage; `PolicyError` for one that does not return."""
         every_pod = replace(policy, scope=EVERY_POD, shadow=False)
-        work = partial(_ask, every_pod, stages, problems)
-        _in_time(policy, work, limit_seconds=limit_seconds)
-    return problems.texts
+        _in_time(policy, partial(self._ask, every_pod), self._limits, TimedAttempt(limit_of=self._limit_of))
+
+    def _ask(self, policy: Policy, attempt: TimedAttempt) -> None:
+        # The last stage, the cluster's where there is one, has the texts that are kept.
+        for rank, stage in enumerate(self._stages):
+            cluster = stage.with_readings(_readings(policy, stage))
+            question = Question(plain_pod(), cluster.nodes, cluster, datetime.now(UTC))
+            where = "" if len(cluster.nodes) else " (with no nodes)"
+            for step in _STEPS:
+                texts = list(step(policy, question, attempt))
+                if attempt.late:
+                    # A first call may load something: that is over before a server is asked anything.
+                    attempt.late.clear()
+                    texts = list(step(policy, question, attempt))
+                self._problems.add((text + where for text in texts), rank=rank)
+                if attempt.late:
+                    self.late += attempt.told(len(cluster.nodes))
+                    return
 
 
 def promises_unmade(
-    policies: Sequence[Policy], *, cluster: Snapshot | None = None, limit_seconds: float = LIMIT_SECONDS
+    policies: Sequence[Policy], *, cluster: Snapshot | None = None, limits: Limits = NOT_LONG
 ) -> list[Hook]:
     """Hooks that could say ``reads="node"``, as far as a few nodes show, where answers would be known then.
 
@@ -72,15 +132,14 @@ def promises_unmade(
     found: list[Hook] = []
     for policy in policies:
         every_pod = replace(policy, scope=EVERY_POD)
-        hooks = _in_time(policy, partial(unmade, every_pod, question), limit_seconds=limit_seconds)
+        hooks = _in_time(policy, partial(unmade, every_pod, question), limits, Attempt())
         if hooks is None:
             return []
         found += hooks
     return found
 
 
-def _in_time(policy: Policy, work: Callable[[Attempt], T], *, limit_seconds: float) -> T:
-    attempt = Attempt()
+def _in_time(policy: Policy, work: Callable[[A], T], limits: Limits, attempt: A) -> T:
     found: Future[T] = Future()
 
     def run() -> None:
@@ -91,21 +150,21 @@ def _in_time(policy: Policy, work: Callable[[Attempt], T], *, limit_seconds: flo
 
     # A daemon, since a thread that never comes back must not keep the command from ending.
     Thread(target=run, name=f"bayplan-rehearsal-{policy.name}", daemon=True).start()
-    try:
-        return found.result(limit_seconds)
-    except TimeoutError:
-        late = attempt.hook.title if attempt.hook else policy.name
-        raise PolicyError(f"{late}: still running after {limit_seconds:g} s in the dry run") from None
-
-
-def _ask(policy: Policy, stages: list[Snapshot], problems: Problems, attempt: Attempt) -> None:
-    """Call every hook on each stage. The last stage, the cluster's where there is one, has the best texts."""
-    for rank, stage in enumerate(stages):
-        cluster = stage.with_readings(_readings(policy, stage))
-        question = Question(plain_pod(), cluster.nodes, cluster, datetime.now(UTC))
-        where = "" if len(cluster.nodes) else " (with no nodes)"
-        for step in _STEPS:
-            problems.add((text + where for text in step(policy, question, attempt)), rank=rank)
+    ends = time.monotonic() + limits.all_calls
+    while (left := ends - time.monotonic()) > 0:
+        try:
+            return found.result(min(left, limits.one_call))
+        except TimeoutError:
+            hook, seconds = attempt.hook, time.monotonic() - attempt.since
+            if hook is not None and seconds >= _MOST * limits.one_call:
+                raise PolicyError(
+                    f"{hook.title}: still running after {seconds:.2g} s in the dry run"
+                ) from None
+    calls = sum(ran.calls for ran in attempt.ran.values())
+    raise PolicyError(
+        f"{attempt.hook.title if attempt.hook else policy.name}: the dry run of policy {policy.name!r} is not"
+        f" over after {limits.all_calls:g} s and {calls} calls of its hooks; make them faster"
+    )
 
 
 def _filtered(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
