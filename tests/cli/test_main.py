@@ -109,6 +109,23 @@ def test_init_then_check_then_pytest_works(tmp_path: Path) -> None:
     assert "2 passed" in tested.stdout
 
 
+def test_check_asks_about_the_pods_of_manifests(tmp_path: Path) -> None:
+    code = "import bayplan\n\n@bayplan.filter\ndef f(pod, node):\n    return pod.labels.get('a') and 1 / 0\n"
+    policy = written(tmp_path / "policy.py", code)
+    pod = written(
+        tmp_path / "pod.yaml",
+        "kind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    metadata: {labels: {a: b}}\n"
+        "    spec: {containers: [{name: main}]}\n",
+    )
+
+    checked = run("check", policy, "--pod", pod)
+
+    assert checked.exit_code == 1
+    assert "policy.py:5 f: ZeroDivisionError" in checked.output
+    assert "(for pod default/web)" in checked.output
+    assert run("check", policy, "--pod", tmp_path / "none.yaml").exit_code == 1
+
+
 def test_init_keeps_what_is_there_unless_forced(tmp_path: Path) -> None:
     mine = written(tmp_path / "policy.py", "# mine")
 

@@ -13,6 +13,7 @@ from bayplan.config.load import ConfigError
 from bayplan.ops.tls import TlsError
 from bayplan.runtimes.extender.check import check
 from bayplan.snapshot.files import SnapshotError
+from bayplan.testing import make_pod
 
 
 def policy(folder: Path, code: str) -> str:
@@ -84,7 +85,9 @@ def test_check_tries_the_nodes_of_a_snapshot(tmp_path: Path) -> None:
 
     (problem,) = report.problems
     assert problem.endswith("(on node control-plane)")
-    assert report.tried_on == "0, 1 and 3 nodes, and on the cluster's 1"
+    assert report.tried_on == (
+        "0, 1 and 3 nodes, and on the cluster's 1, for a plain pod and 1 of the cluster's"
+    )
 
 
 def test_a_hook_that_is_slower_than_the_server_waits_is_a_problem(tmp_path: Path) -> None:
@@ -271,13 +274,13 @@ def test_two_policies_that_say_who_is_next_are_a_problem_with_the_places_of_both
     assert "mine.py:3 mine (policy 'mine') and yours.py:3 yours (policy 'yours')" in problem
 
 
-def _cluster(folder: Path, *nodes: dict[str, str]) -> Flags:
+def _cluster(folder: Path, *nodes: dict[str, str], pod: dict[str, object] | None = None) -> Flags:
     """Nodes with these labels, and a pod on the first of them."""
     items: list[dict[str, object]] = [
         {"kind": "Node", "metadata": {"name": f"node-{number}", "labels": labels}}
         for number, labels in enumerate(nodes)
     ]
-    items.append({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "node-0"}})
+    items.append({"kind": "Pod", "metadata": pod or {"name": "p"}, "spec": {"nodeName": "node-0"}})
     (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
     return Flags(snapshot=folder / "cluster.json")
 
@@ -321,3 +324,54 @@ def test_a_label_that_is_no_number_is_a_hint(tmp_path: Path) -> None:
         "policy 'policy' reads label 'price' as float: 1 of 3 nodes have something else there,"
         " such as 'cheap' on node-0; they count as without it"
     )
+
+
+BEHIND_A_LABEL = {
+    "filter": (
+        "@bayplan.filter\ndef f(pod, node):\n"
+        "    if 'gpu' not in pod.labels:\n        return None\n    return node.lables\n"
+    ),
+    "gang": (
+        "@bayplan.gang\ndef f(pod):\n"
+        "    if 'gpu' not in pod.labels:\n        return None\n    return pod.lables\n"
+    ),
+    "protect": (
+        "@bayplan.protect\ndef f(pod, victim):\n"
+        "    if 'gpu' not in victim.labels:\n        return None\n    return victim.lables\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BEHIND_A_LABEL)
+@pytest.mark.parametrize("cluster", [False, True])
+def test_a_hook_is_asked_about_the_pods_that_are_given(cluster: bool, kind: str, tmp_path: Path) -> None:
+    use = policy(tmp_path, BEHIND_A_LABEL[kind])
+    flags = _cluster(tmp_path, {}) if cluster else Flags()
+
+    assert check([use], flags).problems == []
+    (problem,) = check([use], flags, pods=[make_pod("mine", labels={"gpu": "a"})]).problems
+
+    assert problem.startswith("policy.py:7 f: AttributeError: ")
+    assert problem.endswith("(for pod default/mine)")
+
+
+def test_a_hook_is_asked_about_the_pods_of_the_cluster(tmp_path: Path) -> None:
+    flags = _cluster(tmp_path, {}, pod={"name": "trains", "namespace": "ml", "labels": {"gpu": "a"}})
+
+    (problem,) = check([policy(tmp_path, BEHIND_A_LABEL["filter"])], flags).problems
+
+    assert problem.endswith("(on node node-0) (for pod ml/trains)")
+
+
+def test_pods_are_asked_about_only_where_the_policy_is_for_them(tmp_path: Path) -> None:
+    policy(tmp_path, BEHIND_A_LABEL["filter"])
+    config = tmp_path / "bayplan.yaml"
+    config.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n"
+        "policies: [{use: policy.py, for: {namespaces: [batch]}}]\n"
+    )
+    pods = [make_pod("mine", namespace=where, labels={"gpu": "a"}) for where in ("shop", "batch")]
+
+    (problem,) = check([], Flags(config=config), pods=pods).problems
+
+    assert problem.endswith("(for pod batch/mine)")

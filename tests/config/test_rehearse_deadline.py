@@ -15,6 +15,7 @@ from bayplan.authoring.registry import Hook
 from bayplan.config.load import parse_config
 from bayplan.config.rehearse import NOT_LONG, Limits, Rehearsal, rehearse
 from bayplan.config.time_limits import TimeLimit, time_limits
+from bayplan.testing import make_pod
 
 # In place of an endless loop, which would take half of the processor for the rest of the tests.
 WAITS = """\
@@ -76,11 +77,11 @@ def test_many_calls_that_each_return_are_not_one_that_does_not(tmp_path: Path) -
     (definition,) = load(str(tmp_path / "slow.py"))
 
     with pytest.raises(bayplan.PolicyError, match=r"^slow.py:4 f: the dry run of policy 'slow' is not over"):
-        rehearse([definition.make()], pods_known=True, limits=Limits(one_call=5, all_calls=0.1))
+        rehearse([definition.make()], pods_known=True, limits=Limits(one_call=5, all_calls=0.02))
 
 
 def limit_of(_: object) -> TimeLimit:
-    return TimeLimit("extender.limits.policyTimeout", 0.1)
+    return TimeLimit("extender.limits.policyTimeout", 0.12)
 
 
 def test_a_hook_for_which_the_server_would_not_wait_is_told_and_its_policy_not_asked_on(
@@ -94,7 +95,7 @@ def test_a_hook_for_which_the_server_would_not_wait_is_told_and_its_policy_not_a
 
     (problem,) = rehearsal.late
     assert re.fullmatch(
-        r"slow.py:4 f: took 0\.1\d+ s on 3 nodes, extender.limits.policyTimeout is 0.1 s:"
+        r"slow.py:4 f: took 0\.\d+ s on 3 nodes, extender.limits.policyTimeout is 0.12 s:"
         " it would fail for each pod",
         problem,
     )
@@ -141,3 +142,19 @@ def test_the_limit_is_that_of_who_asks(sections: str, kind: Kind, setting: str) 
     limit = time_limits(config)(hook)
 
     assert f"{limit.setting} {limit.seconds:g}" == setting
+
+
+def test_a_policy_is_asked_about_no_more_pods_than_there_is_time_for(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    policy = load(str(tmp_path / "slow.py"))[0].make()
+    limits = Limits(all_calls=60, other_pods=0.1, all_other_pods=0.15)
+    rehearsal = Rehearsal(pods_known=True, given=[make_pod(f"p{n}") for n in range(5)], limits=limits)
+
+    rehearsal.of(policy)
+    rehearsal.of(policy)
+
+    first, second = rehearsal.cut_short
+    assert first == (
+        "policy 'slow': time was up (0.1 s) after 1 of 5 questions about other pods than a plain one"
+    )
+    assert "after 0 of 5" in second

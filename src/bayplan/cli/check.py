@@ -10,11 +10,19 @@ from bayplan.cli.options import cluster_options, output_option, policy_options
 @click.command(short_help="Find mistakes before kube-scheduler does.")
 @policy_options
 @cluster_options
+@click.option(
+    "--pod",
+    "manifests",
+    multiple=True,
+    metavar="FILE",
+    help="Ask hooks about the pod of this manifest too; may be given often.",
+)
 @output_option
-def command(policies: tuple[str, ...], output: str, **flags: Any) -> None:
+def command(policies: tuple[str, ...], manifests: tuple[str, ...], output: str, **flags: Any) -> None:
     """Validate policies and configuration, and dry-run every hook.
 
-    Hooks are run on 0, 1 and 3 made-up nodes and, with --snapshot or --kubeconfig, on the nodes there.
+    Hooks are run on 0, 1 and 3 made-up nodes and, with --snapshot or --kubeconfig, on the nodes there; for a
+    plain pod, for those given with --pod, and for one of each kind that the cluster has.
     Certificates that the configuration names are read.
 
     Exits 0 when all is well and 1 when something is wrong, so it fits into CI and pre-commit.
@@ -24,9 +32,11 @@ def command(policies: tuple[str, ...], output: str, **flags: Any) -> None:
     from bayplan.cli.scheduler_section import check_scheduler
     from bayplan.config.flags import Flags
     from bayplan.runtimes.extender.check import check
+    from bayplan.runtimes.simulator.manifest import read_pod
 
     with explained():
-        report = check(policies, Flags(**flags))
+        pods = [read_pod(manifest) for manifest in manifests]
+        report = check(policies, Flags(**flags), pods=pods)
         check_scheduler(policies, Flags(**flags))
     show_check(report, output=output)
     raise SystemExit(1 if report.problems else 0)

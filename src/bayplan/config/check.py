@@ -1,6 +1,6 @@
 """Everything that can be said about policies and a configuration without serving them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bayplan.authoring.hooks import Kind, PolicyError
@@ -21,7 +21,7 @@ class Report:
 
     policies: list[Policy]
     problems: list[str]
-    tried_on: str = "0, 1 and 3 nodes"
+    tried_on: str = "0, 1 and 3 nodes, for a plain pod"
     """What the hooks were dry-run on, for people."""
     hints: list[str] = field(default_factory=list)
     """What is right, and could be better."""
@@ -40,8 +40,10 @@ def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]
 def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
     """What a dry run of the policies found; `ConfigError` for what can never work."""
     refuse(loaded, where=where)
-    problems = rehearse(loaded.policies, pods_known=loaded.config.cluster.knows_pods)
-    refuse_hopeless(loaded, problems)
+    pods_known = loaded.config.cluster.knows_pods
+    problems = rehearse(loaded.policies, pods_known=pods_known)
+    if not pods_known:
+        refuse_hopeless(problems, lambda: rehearse(loaded.policies, pods_known=True))
     return problems + faults(loaded.policies)
 
 
@@ -56,12 +58,11 @@ def refuse(loaded: Loaded, *, where: str = "") -> None:
         _refuse_without_pods(loaded, where)
 
 
-def refuse_hopeless(loaded: Loaded, failures: Sequence[str]) -> None:
+def refuse_hopeless(failures: Sequence[str], where_pods_are_known: Callable[[], list[str]]) -> None:
     """`ConfigError` for what fails only for want of pods: it would fail for every pod, so better here."""
-    if failures and not loaded.config.cluster.knows_pods:
-        hopeless = set(failures) - set(rehearse(loaded.policies, pods_known=True))
-        if hopeless:
-            raise ConfigError("\n".join(sorted(hopeless)))
+    hopeless = set(failures) - set(where_pods_are_known()) if failures else ()
+    if hopeless:
+        raise ConfigError("\n".join(sorted(hopeless)))
 
 
 def hints(policies: Sequence[Policy], *, cluster: Snapshot | None = None) -> list[str]:

@@ -9,6 +9,8 @@ from functools import partial
 from threading import Thread
 from typing import TypeVar
 
+import msgspec
+
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.scope import EVERY_POD
@@ -23,6 +25,8 @@ from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import membership
 from bayplan.engine.preempt import Candidate, choose_candidates
 from bayplan.engine.promise import tried, unmade
+from bayplan.kube.meta import NO_META
+from bayplan.kube.pod import NO_SPEC, Pod, PodStatus
 from bayplan.snapshot.bynode import Scalar
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Latch, Reading, Readings, Source
@@ -30,8 +34,6 @@ from bayplan.snapshot.sources import Latch, Reading, Readings, Source
 T = TypeVar("T")
 A = TypeVar("A", bound=Attempt)
 
-# Nobody looks at the clock at the very moment when a call has begun.
-_MOST = 0.9
 # Enough of a large cluster for what is asked node by node.
 _SOME = 20
 
@@ -43,6 +45,10 @@ class Limits:
     one_call: float = 10.0
     all_calls: float = 10.0
     """Of all hooks of one policy together."""
+    other_pods: float = 5.0
+    """After so long, no further pod is asked about for this policy."""
+    all_other_pods: float = 20.0
+    """The same for all policies together."""
 
 
 NOT_LONG = Limits()
@@ -78,18 +84,26 @@ class Rehearsal:
         *,
         pods_known: bool,
         cluster: Snapshot | None = None,
+        given: Sequence[Pod] = (),
+        there: Sequence[Pod] = (),
         limit_of: LimitOf | None = None,
         limits: Limits = NOT_LONG,
     ) -> None:
+        """``given`` are pods to ask about everywhere, ``there`` are those of the cluster's kinds."""
         stages = [example_cluster(count) for count in (0, 1, 3)]
         if not pods_known:
             stages = [Snapshot.build(stage.nodes.objects, None) for stage in stages]
         self._stages = stages if cluster is None else [*stages, cluster]
+        scenes = [(given, stages[-1]), *([] if cluster is None else [((*given, *there), cluster)])]
+        self._scenes = [(pod, stage) for pods, stage in scenes for pod in pods]
         self._limit_of = limit_of
         self._limits = limits
+        self._seconds_left = limits.all_other_pods
         self._problems = Problems()
         self.late: list[str] = []
         """Hooks that took longer than the server would wait; none where no ``limit_of`` was given."""
+        self.cut_short: list[str] = []
+        """Policies for which there was no time to ask about all pods."""
 
     @property
     def failures(self) -> list[str]:
@@ -98,25 +112,53 @@ class Rehearsal:
 
     def of(self, policy: Policy) -> None:
         """Call every hook of the policy on each stage; `PolicyError` for one that does not return."""
-        every_pod = replace(policy, scope=EVERY_POD, shadow=False)
-        _in_time(policy, partial(self._ask, every_pod), self._limits, TimedAttempt(limit_of=self._limit_of))
+        attempt = TimedAttempt(limit_of=self._limit_of)
+        _in_time(policy, partial(self._ask, replace(policy, shadow=False)), self._limits, attempt)
 
     def _ask(self, policy: Policy, attempt: TimedAttempt) -> None:
-        # The last stage, the cluster's where there is one, has the texts that are kept.
+        every_pod = replace(policy, scope=EVERY_POD)
+        # Of the stages the last one, the cluster's where there is one, has the texts that are kept.
         for rank, stage in enumerate(self._stages):
-            cluster = stage.with_readings(_readings(policy, stage))
-            question = Question(plain_pod(), cluster.nodes, cluster, datetime.now(UTC))
-            where = "" if len(cluster.nodes) else " (with no nodes)"
-            for step in _STEPS:
+            if not self._asked(every_pod, plain_pod(), stage, attempt, rank=rank):
+                return
+        began = time.monotonic()
+        try:
+            self._ask_about_others(policy, every_pod, attempt)
+        finally:
+            self._seconds_left -= time.monotonic() - began
+
+    def _ask_about_others(self, policy: Policy, every_pod: Policy, attempt: TimedAttempt) -> None:
+        seconds = max(0.0, min(self._limits.other_pods, self._seconds_left))
+        ends = time.monotonic() + seconds
+        mine = [(pod, stage) for pod, stage in self._scenes if policy.scope.matches(pod)]
+        for number, (pod, stage) in enumerate(mine):
+            if time.monotonic() > ends:
+                self.cut_short.append(
+                    f"policy {policy.name!r}: time was up ({seconds:.2g} s) after"
+                    f" {number} of {len(mine)} questions about other pods than a plain one"
+                )
+                return
+            # A text without the name of a pod is better: it is wrong for all of them.
+            rank = -1 if stage is self._stages[-1] else -2
+            if not self._asked(every_pod, pod, stage, attempt, rank=rank):
+                return
+
+    def _asked(self, policy: Policy, pod: Pod, stage: Snapshot, attempt: TimedAttempt, *, rank: int) -> bool:
+        """Call every hook about one pod; whether it is worth going on."""
+        cluster = stage.with_readings(_readings(policy, stage))
+        question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
+        where = " (with no nodes)" if not len(cluster.nodes) else f" (for pod {pod.key})" if rank < 0 else ""
+        for step in _STEPS:
+            texts = list(step(policy, question, attempt))
+            if attempt.late:
+                # A first call may load something: that is over before a server is asked anything.
+                attempt.late.clear()
                 texts = list(step(policy, question, attempt))
-                if attempt.late:
-                    # A first call may load something: that is over before a server is asked anything.
-                    attempt.late.clear()
-                    texts = list(step(policy, question, attempt))
-                self._problems.add((text + where for text in texts), rank=rank)
-                if attempt.late:
-                    self.late += attempt.told(len(cluster.nodes))
-                    return
+            self._problems.add((text + where for text in texts), rank=rank)
+            if attempt.late:
+                self.late += attempt.told(len(cluster.nodes))
+                return False
+        return True
 
 
 def promises_unmade(
@@ -153,12 +195,12 @@ def _in_time(policy: Policy, work: Callable[[A], T], limits: Limits, attempt: A)
     ends = time.monotonic() + limits.all_calls
     while (left := ends - time.monotonic()) > 0:
         try:
-            return found.result(min(left, limits.one_call))
+            return found.result(min(left, limits.one_call / 10))
         except TimeoutError:
-            hook, seconds = attempt.hook, time.monotonic() - attempt.since
-            if hook is not None and seconds >= _MOST * limits.one_call:
+            hook = attempt.hook
+            if hook is not None and time.monotonic() - attempt.since >= limits.one_call:
                 raise PolicyError(
-                    f"{hook.title}: still running after {seconds:.2g} s in the dry run"
+                    f"{hook.title}: still running after {limits.one_call:g} s in the dry run"
                 ) from None
     calls = sum(ran.calls for ran in attempt.ran.values())
     raise PolicyError(
@@ -194,11 +236,26 @@ def _ganged(policy: Policy, question: Question, attempt: Attempt) -> Iterator[st
 def _preempted(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
     if not policy.of_kind("protect") and not policy.of_kind("victims"):
         return
-    victims = [plain_pod(f"victim-of-{name}", node=name) for name in question.nodes.names[:_SOME]]
+    names = question.nodes.names[:_SOME]
+    plain = [plain_pod(f"victim-of-{name}", node=name) for name in names]
+    yield from _chosen(policy, question, plain, attempt)
+    for name in names[:1]:
+        asking = msgspec.structs.replace(question, pod=plain_pod())
+        yield from _chosen(policy, asking, [_placed(question.pod, name)], attempt)
+
+
+def _chosen(policy: Policy, question: Question, victims: list[Pod], attempt: Attempt) -> Iterator[str]:
     candidates = [Candidate(victim.node_name, (victim.uid,)) for victim in victims]
     known = {victim.uid: victim for victim in victims}
     chosen = choose_candidates([policy], question, candidates, victims=known, attempt=attempt)
     yield from (failure.text for failure in chosen.failures)
+
+
+def _placed(pod: Pod, node: str) -> Pod:
+    """The pod on that node, to be evicted for another."""
+    meta = msgspec.structs.replace(pod.metadata or NO_META, uid=f"{pod.uid or pod.key}-placed")
+    spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
+    return Pod(metadata=meta, spec=spec, status=PodStatus(phase="Running"))
 
 
 def _entered(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:

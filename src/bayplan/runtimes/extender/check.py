@@ -6,10 +6,12 @@ from bayplan import __version__
 from bayplan.config.candidate import candidate_path, load_candidate
 from bayplan.config.check import Report, faults, hints, refuse, refuse_hopeless
 from bayplan.config.cluster import take_snapshot
+from bayplan.config.different_pods import different_pods, one_more
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.labels import label_hints
 from bayplan.config.rehearse import LONGER, Rehearsal
 from bayplan.config.time_limits import time_limits
+from bayplan.kube.pod import Pod
 from bayplan.runtimes.extender.options import options_from
 from bayplan.snapshot.cluster import Snapshot
 
@@ -19,34 +21,59 @@ _NO_PODS = (
 )
 
 
-def check(files: Sequence[str], flags: Flags) -> Report:
-    """Load, dry-run, read certificates, and try every hook on the nodes of the cluster that is named."""
+def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Report:
+    """Load, dry-run, read certificates, and try every hook on the nodes of the cluster that is named.
+
+    Hooks are asked about a plain pod, about these ``pods``, and about one of each kind in the cluster.
+    """
     loaded = load_all(files, flags)
     refuse(loaded, where=f"{flags.config}: " if flags.config else "")
     options = options_from(loaded, version=__version__)
     if options.tls is not None:
         options.tls.context()
     cluster = options.snapshot or take_snapshot(loaded.config.cluster, loaded.base)
-    rehearsal = _rehearse(loaded, cluster)
+    there = different_pods(cluster.pods) if cluster is not None and cluster.pods_known else []
+    rehearsal = _rehearse(loaded, cluster, given=pods, there=there)
     problems = rehearsal.failures + rehearsal.late + faults(loaded.policies) + _of_candidate(loaded)
+    tried_on = _tried_on(cluster, given=len(pods), there=len(there))
     if cluster is None:
-        return Report(loaded.policies, problems, hints=[] if problems else hints(loaded.policies))
+        better = rehearsal.cut_short + ([] if problems else hints(loaded.policies))
+        return Report(loaded.policies, problems, tried_on, better)
     if options.snapshot is not None and cluster.pods_known and not cluster.pods:
         problems.append(_NO_PODS)
-    tried_on = f"0, 1 and 3 nodes, and on the cluster's {len(cluster.nodes)}"
-    better = label_hints(loaded.policies, cluster.nodes)
+    better = rehearsal.cut_short + label_hints(loaded.policies, cluster.nodes)
     better += [] if problems else hints(loaded.policies, cluster=cluster)
     return Report(loaded.policies, problems, tried_on, better)
 
 
-def _rehearse(loaded: Loaded, cluster: Snapshot | None) -> Rehearsal:
-    pods_known = loaded.config.cluster.knows_pods if cluster is None else cluster.pods_known
-    limit_of = time_limits(loaded.config)
-    rehearsal = Rehearsal(pods_known=pods_known, cluster=cluster, limit_of=limit_of, limits=LONGER)
-    for policy in loaded.policies:
-        rehearsal.of(policy)
-    refuse_hopeless(loaded, rehearsal.failures)
-    return rehearsal
+def _rehearse(
+    loaded: Loaded, cluster: Snapshot | None, *, given: Sequence[Pod], there: Sequence[Pod]
+) -> Rehearsal:
+    def rehearsed(*, pods_known: bool) -> Rehearsal:
+        rehearsal = Rehearsal(
+            pods_known=pods_known,
+            cluster=cluster,
+            given=[one_more(pod) for pod in given],
+            there=there,
+            limit_of=time_limits(loaded.config),
+            limits=LONGER,
+        )
+        for policy in loaded.policies:
+            rehearsal.of(policy)
+        return rehearsal
+
+    found = rehearsed(pods_known=loaded.config.cluster.knows_pods)
+    if not loaded.config.cluster.knows_pods:
+        refuse_hopeless(found.failures, lambda: rehearsed(pods_known=True).failures)
+    return found
+
+
+def _tried_on(cluster: Snapshot | None, *, given: int, there: int) -> str:
+    """``0, 1 and 3 nodes, and on the cluster's 6, for a plain pod and 4 of the cluster's``."""
+    nodes = "0, 1 and 3 nodes" + ("" if cluster is None else f", and on the cluster's {len(cluster.nodes)}")
+    others = [f"{given} of yours"] if given else []
+    others += [f"{there} of the cluster's"] if there else []
+    return f"{nodes}, for a plain pod{' and ' if others else ''}{' and '.join(others)}"
 
 
 def _of_candidate(loaded: Loaded) -> list[str]:
