@@ -104,8 +104,17 @@ def test_the_tests_of_the_tutorial_pass_and_the_check_is_content(reader: Reader)
     tested = reader.runs("python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
     checked = reader.runs("bayplan", "check", "--config", "bayplan.yaml")
 
-    assert "4 passed" in tested.stdout, tested.stdout
+    assert "5 passed" in tested.stdout, tested.stdout
     assert checked.returncode == 0, checked.stdout
+    assert "every hook ran on 0, 1 and 3 nodes, and on the cluster's 3" in checked.stdout
+
+
+def test_lines_that_no_pod_comes_to_are_named(reader: Reader) -> None:
+    reader.edits("cluster.json", ', "power": "high"', "")
+
+    said = reader.runs("bayplan", "check", "--config", "bayplan.yaml").stdout
+
+    assert "hint policy.py:13-14 enough_power: these lines were not run by any pod of the dry run" in said
 
 
 def test_a_typo_in_a_parameter_is_named(reader: Reader) -> None:

@@ -62,7 +62,7 @@ def show_check(report: "Report", *, output: str) -> None:
     if not report.problems:
         out.print(
             f"\n[green]ok[/green]: {counted(len(report.policies), 'policy', 'policies')},"
-            f" every hook ran on {report.tried_on}",
+            f" {_escaped(report.done)}",
             highlight=False,
         )
 

@@ -25,6 +25,19 @@ class Report:
     """What the hooks were dry-run on, for people."""
     hints: list[str] = field(default_factory=list)
     """What is right, and could be better."""
+    not_run: list[str] = field(default_factory=list)
+    """Hooks that nobody called."""
+    in_part: bool = False
+    """Whether some lines of hooks were not run."""
+
+    @property
+    def done(self) -> str:
+        """What was done, for people: not more than is true."""
+        if not self.not_run and not self.in_part:
+            return f"every hook ran on {self.tried_on}"
+        left = ["not all of their lines (see the hints)"] if self.in_part else []
+        left += [f"not {', '.join(self.not_run)}"] if self.not_run else []
+        return f"hooks ran on {self.tried_on}; {', and '.join(left)}"
 
 
 _REFUSING: tuple[Kind, ...] = ("filter", "prefer")

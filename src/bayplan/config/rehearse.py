@@ -1,5 +1,6 @@
 """A dry run of every hook on 0, 1 and 3 nodes: what would break in production breaks here, promises too."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -14,6 +15,7 @@ import msgspec
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.scope import EVERY_POD
+from bayplan.config.lines import Lines
 from bayplan.config.made_up import example_cluster, plain_pod
 from bayplan.config.problems import Problems
 from bayplan.config.time_limits import LimitOf, TimedAttempt
@@ -88,8 +90,12 @@ class Rehearsal:
         there: Sequence[Pod] = (),
         limit_of: LimitOf | None = None,
         limits: Limits = NOT_LONG,
+        lines: Lines | None = None,
     ) -> None:
-        """``given`` are pods to ask about everywhere, ``there`` are those of the cluster's kinds."""
+        """``given`` are pods to ask about everywhere, ``there`` are those of the cluster's kinds.
+
+        What is run is noted in ``lines``.
+        """
         stages = [example_cluster(count) for count in (0, 1, 3)]
         if not pods_known:
             stages = [Snapshot.build(stage.nodes.objects, None) for stage in stages]
@@ -98,12 +104,15 @@ class Rehearsal:
         self._scenes = [(pod, stage) for pods, stage in scenes for pod in pods]
         self._limit_of = limit_of
         self._limits = limits
+        self._watching = contextlib.nullcontext if lines is None else lines.watching
         self._seconds_left = limits.all_other_pods
         self._problems = Problems()
         self.late: list[str] = []
         """Hooks that took longer than the server would wait; none where no ``limit_of`` was given."""
         self.cut_short: list[str] = []
         """Policies for which there was no time to ask about all pods."""
+        self.called: set[int] = set()
+        """The hooks that were called, by identity."""
 
     @property
     def failures(self) -> list[str]:
@@ -114,6 +123,7 @@ class Rehearsal:
         """Call every hook of the policy on each stage; `PolicyError` for one that does not return."""
         attempt = TimedAttempt(limit_of=self._limit_of)
         _in_time(policy, partial(self._ask, replace(policy, shadow=False)), self._limits, attempt)
+        self.called.update(number for number, ran in attempt.ran.items() if ran.calls)
 
     def _ask(self, policy: Policy, attempt: TimedAttempt) -> None:
         every_pod = replace(policy, scope=EVERY_POD)
@@ -149,9 +159,11 @@ class Rehearsal:
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
         where = " (with no nodes)" if not len(cluster.nodes) else f" (for pod {pod.key})" if rank < 0 else ""
         for step in _STEPS:
-            texts = list(step(policy, question, attempt))
+            with self._watching():
+                texts = list(step(policy, question, attempt))
             if attempt.late:
-                # A first call may load something: that is over before a server is asked anything.
+                # A first call may load something: that is over before a server is asked anything. And whoever
+                # is watched is slower.
                 attempt.late.clear()
                 texts = list(step(policy, question, attempt))
             self._problems.add((text + where for text in texts), rank=rank)

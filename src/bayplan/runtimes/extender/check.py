@@ -9,6 +9,7 @@ from bayplan.config.cluster import take_snapshot
 from bayplan.config.different_pods import different_pods, one_more
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.labels import label_hints
+from bayplan.config.lines import Lines
 from bayplan.config.rehearse import LONGER, Rehearsal
 from bayplan.config.time_limits import time_limits
 from bayplan.kube.pod import Pod
@@ -19,6 +20,8 @@ _NO_PODS = (
     "the snapshot has no pods, so every node looks empty; make it anew:"
     " kubectl get nodes,pods -A -o json > FILE"
 )
+_POD = "--pod pod.yaml"
+_POD_OR_NODES = "--pod pod.yaml, or the nodes of a cluster: --snapshot cluster.json"
 
 
 def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Report:
@@ -33,21 +36,35 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
         options.tls.context()
     cluster = options.snapshot or take_snapshot(loaded.config.cluster, loaded.base)
     there = different_pods(cluster.pods) if cluster is not None and cluster.pods_known else []
-    rehearsal = _rehearse(loaded, cluster, given=pods, there=there)
+    lines = Lines(loaded.policies)
+    rehearsal = _rehearse(loaded, cluster, given=pods, there=there, lines=lines)
     problems = rehearsal.failures + rehearsal.late + faults(loaded.policies) + _of_candidate(loaded)
-    tried_on = _tried_on(cluster, given=len(pods), there=len(there))
-    if cluster is None:
-        better = rehearsal.cut_short + ([] if problems else hints(loaded.policies))
-        return Report(loaded.policies, problems, tried_on, better)
-    if options.snapshot is not None and cluster.pods_known and not cluster.pods:
+    if options.snapshot is not None and options.snapshot.pods_known and not options.snapshot.pods:
         problems.append(_NO_PODS)
-    better = rehearsal.cut_short + label_hints(loaded.policies, cluster.nodes)
-    better += [] if problems else hints(loaded.policies, cluster=cluster)
-    return Report(loaded.policies, problems, tried_on, better)
+    better = list(rehearsal.cut_short)
+    if cluster is not None:
+        better += label_hints(loaded.policies, cluster.nodes)
+    # What is behind a line that fails was not run either: nobody needs to be told.
+    not_run = lines.hints(what_to_give=_POD if cluster is not None else _POD_OR_NODES) if not problems else []
+    if not problems:
+        better += [*not_run, *hints(loaded.policies, cluster=cluster)]
+    return Report(
+        loaded.policies,
+        problems,
+        _tried_on(cluster, given=len(pods), there=len(there)),
+        better,
+        _not_run(loaded, rehearsal, lines),
+        in_part=bool(not_run),
+    )
 
 
 def _rehearse(
-    loaded: Loaded, cluster: Snapshot | None, *, given: Sequence[Pod], there: Sequence[Pod]
+    loaded: Loaded,
+    cluster: Snapshot | None,
+    *,
+    given: Sequence[Pod],
+    there: Sequence[Pod],
+    lines: Lines,
 ) -> Rehearsal:
     def rehearsed(*, pods_known: bool) -> Rehearsal:
         rehearsal = Rehearsal(
@@ -57,6 +74,7 @@ def _rehearse(
             there=there,
             limit_of=time_limits(loaded.config),
             limits=LONGER,
+            lines=lines,
         )
         for policy in loaded.policies:
             rehearsal.of(policy)
@@ -66,6 +84,12 @@ def _rehearse(
     if not loaded.config.cluster.knows_pods:
         refuse_hopeless(found.failures, lambda: rehearsed(pods_known=True).failures)
     return found
+
+
+def _not_run(loaded: Loaded, rehearsal: Rehearsal, lines: Lines) -> list[str]:
+    hooks = [hook for policy in loaded.policies for hook in policy.hooks]
+    idle = [hook for hook in hooks if id(hook) not in rehearsal.called or lines.untouched(hook)]
+    return [hook.title + " (nothing was bound)" * (hook.spec.kind == "bound") for hook in idle]
 
 
 def _tried_on(cluster: Snapshot | None, *, given: int, there: int) -> str:
