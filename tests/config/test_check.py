@@ -30,7 +30,8 @@ def test_a_sound_policy(tmp_path: Path) -> None:
 
 
 def test_a_promise_that_could_be_made_is_a_hint(tmp_path: Path) -> None:
-    use = policy(tmp_path, "@bayplan.filter\ndef f(pod, node):\n    return 'ssd' in node.labels\n")
+    code = "@bayplan.filter\ndef f(pod, node):\n    return None if 'ssd' in node.labels else 'no SSD'\n"
+    use = policy(tmp_path, code)
 
     (hint,) = check([use], Flags()).hints
 
@@ -311,7 +312,11 @@ def test_the_labels_of_a_built_in_policy_are_looked_for_too(tmp_path: Path) -> N
 
     hints = check([], replace(flags, config=tmp_path / "config.yaml")).hints
 
-    assert hints == ["policy 'Spread' reads label 'topology.kubernetes.io/zone': no node of 2 has it"]
+    assert hints == [
+        "policy 'Spread' reads label 'topology.kubernetes.io/zone': no node of 2 has it",
+        "policy 'Spread': refuses all 2 nodes of the cluster for each pod that was tried"
+        ' ("node lacks label rack or zone")',
+    ]
 
 
 def test_a_label_that_is_no_number_is_a_hint(tmp_path: Path) -> None:
@@ -375,3 +380,61 @@ def test_pods_are_asked_about_only_where_the_policy_is_for_them(tmp_path: Path) 
     (problem,) = check([], Flags(config=config), pods=pods).problems
 
     assert problem.endswith("(for pod batch/mine)")
+
+
+NOTHING = "GOOD = bayplan.Reason('nothing is good enough')\n\n@bayplan.filter\ndef f(pod, nodes):\n    {}\n"
+
+
+def test_a_filter_that_refuses_every_node_to_every_pod_is_a_hint_and_not_to_be_faster(tmp_path: Path) -> None:
+    use = policy(tmp_path, NOTHING.format("return GOOD.where(nodes['cpu.allocatable'] >= 0)"))
+
+    assert check([use], _cluster(tmp_path, {}, {})).hints == [
+        "policy.py:5 f: refuses all 2 nodes of the cluster for each pod that was tried"
+        ' ("nothing is good enough")'
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("return GOOD.where(nodes['hostname'] != 'b')", id="one node passes"),
+        pytest.param("return None if pod.labels else GOOD", id="one pod finds a node"),
+    ],
+)
+def test_a_filter_that_lets_one_pod_go_somewhere_is_none_that_refuses_all(body: str, tmp_path: Path) -> None:
+    nodes: list[dict[str, str]] = [{"kubernetes.io/hostname": name} for name in "ab"]
+    flags = _cluster(tmp_path, *nodes, pod={"name": "p", "labels": {"app": "a"}})
+
+    hints = check([policy(tmp_path, NOTHING.format(body))], flags).hints
+
+    assert not [hint for hint in hints if "refuses" in hint]
+
+
+def test_what_is_refused_for_made_up_values_of_a_source_may_pass_in_fact(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n"
+        "sources: [{name: load, file: {path: load.json}}]\n"
+        "policies: [{use: Load, args: {columns: [{source: load, refuseAbove: 0.5}]}}]\n"
+    )
+
+    report = check([], replace(_cluster(tmp_path, {}), config=tmp_path / "config.yaml"))
+
+    assert report.problems == []
+    assert report.hints == []
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        pytest.param("'ssd' in node.labels", True, id="refuses by false"),
+        pytest.param("bool(node.name)", False, id="refuses nobody"),
+        pytest.param("'no SSD'", False, id="says why"),
+    ],
+)
+def test_a_filter_whose_name_is_its_reason_is_a_hint(returned: str, told: bool, tmp_path: Path) -> None:
+    hints = check(
+        [policy(tmp_path, f"@bayplan.filter\ndef f(pod, node):\n    return {returned}\n")], Flags()
+    ).hints
+
+    hint = 'policy.py:3 f: people will read "f" as the reason; return a Reason with a text'
+    assert (hint in hints) == told

@@ -8,6 +8,7 @@ from bayplan.authoring.registry import Policy
 from bayplan.authoring.returns import returns_something
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
+from bayplan.config.refusals import Refusals
 from bayplan.config.rehearse import promises_unmade, rehearse
 from bayplan.engine.commit import commits
 from bayplan.engine.entering import one_order
@@ -78,12 +79,17 @@ def refuse_hopeless(failures: Sequence[str], where_pods_are_known: Callable[[], 
         raise ConfigError("\n".join(sorted(hopeless)))
 
 
-def hints(policies: Sequence[Policy], *, cluster: Snapshot | None = None) -> list[str]:
-    """What could be better about policies that are right as they are."""
+def hints(
+    policies: Sequence[Policy], refusals: Refusals | None = None, *, cluster: Snapshot | None = None
+) -> list[str]:
+    """What could be better about policies that are right as they are, and said so in the dry run."""
     silent = [hook for policy in policies for kind in _REFUSING for hook in policy.of_kind(kind)]
     silent = [hook for hook in silent if not returns_something(hook.function)]
     found = [f"{hook.title}: never refuses a node; is a `return` missing?" for hook in silent]
-    unmade = [hook.title for hook in promises_unmade(policies, cluster=cluster) if hook not in silent]
+    found += refusals.hints if refusals is not None else []
+    # Whoever has to think about what he says is not to be told how to say it faster.
+    other = {id(hook) for hook in (*silent, *(refusals.refusing_all if refusals is not None else ()))}
+    unmade = [hook.title for hook in promises_unmade(policies, cluster=cluster) if id(hook) not in other]
     return [*found, _UNMADE.format(hooks=", ".join(unmade))] if unmade else found
 
 

@@ -21,7 +21,7 @@ class Lines:
     """The lines of the hooks of some policies, and those of them that were not run yet."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
-        self._hooks = [hook for policy in policies for hook in policy.hooks if not _is_ours(hook)]
+        self._hooks = [hook for policy in policies for hook in policy.hooks if not is_built_in(hook)]
         # By identity: to compare code, Python compares all that is in it.
         self._left: dict[int, set[int]] = {}
         for hook in self._hooks:
@@ -76,7 +76,7 @@ class Lines:
         return [f"{lines[0]}-{lines[-1]}" if len(lines) > 1 else f"{lines[0]}" for lines in rows]
 
 
-def _is_ours(hook: Hook) -> bool:
+def is_built_in(hook: Hook) -> bool:
     """Whether it is one of a built-in policy, which somebody else tests."""
     return getattr(hook.function, "__module__", "").startswith(_OURS)
 

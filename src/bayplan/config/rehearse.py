@@ -18,6 +18,7 @@ from bayplan.authoring.scope import EVERY_POD
 from bayplan.config.lines import Lines
 from bayplan.config.made_up import example_cluster, plain_pod
 from bayplan.config.problems import Problems
+from bayplan.config.refusals import Refusals
 from bayplan.config.time_limits import LimitOf, TimedAttempt
 from bayplan.engine.commit import commit, commits
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
@@ -102,6 +103,7 @@ class Rehearsal:
         self._stages = stages if cluster is None else [*stages, cluster]
         scenes = [(given, stages[-1]), *([] if cluster is None else [((*given, *there), cluster)])]
         self._scenes = [(pod, stage) for pods, stage in scenes for pod in pods]
+        self._cluster = cluster
         self._limit_of = limit_of
         self._limits = limits
         self._watching = contextlib.nullcontext if lines is None else lines.watching
@@ -111,6 +113,8 @@ class Rehearsal:
         """Hooks that took longer than the server would wait; none where no ``limit_of`` was given."""
         self.cut_short: list[str] = []
         """Policies for which there was no time to ask about all pods."""
+        self.refusals = Refusals()
+        """What filters said."""
         self.called: set[int] = set()
         """The hooks that were called, by identity."""
 
@@ -158,7 +162,7 @@ class Rehearsal:
         cluster = stage.with_readings(_readings(policy, stage))
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
         where = " (with no nodes)" if not len(cluster.nodes) else f" (for pod {pod.key})" if rank < 0 else ""
-        for step in _STEPS:
+        for step in (self._filtered, *_STEPS):
             with self._watching():
                 texts = list(step(policy, question, attempt))
             if attempt.late:
@@ -171,6 +175,12 @@ class Rehearsal:
                 self.late += attempt.told(len(cluster.nodes))
                 return False
         return True
+
+    def _filtered(self, policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
+        decision = filter_nodes([policy], question, attempt)
+        of_cluster = self._cluster is not None and question.nodes.names == self._cluster.nodes.names
+        self.refusals.note(policy, decision, of_cluster=of_cluster)
+        return _failures_of(decision)
 
 
 def promises_unmade(
@@ -219,10 +229,6 @@ def _in_time(policy: Policy, work: Callable[[A], T], limits: Limits, attempt: A)
         f"{attempt.hook.title if attempt.hook else policy.name}: the dry run of policy {policy.name!r} is not"
         f" over after {limits.all_calls:g} s and {calls} calls of its hooks; make them faster"
     )
-
-
-def _filtered(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
-    yield from _failures_of(filter_nodes([policy], question, attempt))
 
 
 def _scored(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
@@ -277,7 +283,7 @@ def _entered(policy: Policy, question: Question, attempt: Attempt) -> Iterator[s
 
 
 # Not `bound`: it is there to tell somebody, and nothing was bound.
-_STEPS = (_filtered, _scored, tried, _committed, _ganged, _preempted, _entered)
+_STEPS = (_scored, tried, _committed, _ganged, _preempted, _entered)
 
 
 def _readings(policy: Policy, stage: Snapshot) -> Readings:

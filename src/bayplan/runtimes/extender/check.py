@@ -47,7 +47,7 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     # What is behind a line that fails was not run either: nobody needs to be told.
     not_run = lines.hints(what_to_give=_POD if cluster is not None else _POD_OR_NODES) if not problems else []
     if not problems:
-        better += [*not_run, *hints(loaded.policies, cluster=cluster)]
+        better += [*not_run, *hints(loaded.policies, rehearsal.refusals, cluster=cluster)]
     return Report(
         loaded.policies,
         problems,
