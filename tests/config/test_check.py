@@ -101,7 +101,7 @@ def test_a_hook_that_is_slower_than_the_server_waits_is_a_problem(tmp_path: Path
 
     (problem,) = check([], Flags(config=config)).problems
 
-    assert problem.startswith("policy.py:5 f: took 0.02")
+    assert problem.startswith("policy.py:5 f: took 0.")
     assert problem.endswith(
         "s on 1 node, extender.limits.policyTimeout is 0.01 s: it would fail for each pod"
     )
@@ -438,3 +438,49 @@ def test_a_filter_whose_name_is_its_reason_is_a_hint(returned: str, told: bool, 
 
     hint = 'policy.py:3 f: people will read "f" as the reason; return a Reason with a text'
     assert (hint in hints) == told
+
+
+def _with_gpus(folder: Path) -> Flags:
+    nodes = [
+        {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"cpu": "4", **extended}}}
+        for name, extended in {"a": {"nvidia.com/gpu": "8"}, "b": {}}.items()
+    ]
+    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "a"}}
+    (folder / "gpus.json").write_text(json.dumps({"kind": "List", "items": [*nodes, pod]}))
+    return Flags(snapshot=folder / "gpus.json")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param("use: policy.py", id="in Python"),
+        pytest.param("{name: few, score: \"column['nvidia.com/gpus.free']\"}", id="in CEL"),
+        pytest.param("{use: MostAllocated, args: {resources: [{name: nvidia.com/gpus}]}}", id="in arguments"),
+    ],
+)
+def test_a_resource_that_no_node_has_is_a_hint(entry: str, tmp_path: Path) -> None:
+    policy(tmp_path, "@bayplan.score\ndef s(pod, nodes):\n    return nodes['nvidia.com/gpus.requested']\n")
+    head = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies:\n"
+    config = tmp_path / "bayplan.yaml"
+    config.write_text(f"{head}- {entry}\n")
+    flags = replace(_with_gpus(tmp_path), config=config)
+
+    wrong = check([], flags).hints
+    for file in (config, tmp_path / "policy.py"):
+        file.write_text(file.read_text().replace("gpus", "gpu"))
+    right = check([], flags).hints
+
+    told = "reads resource 'nvidia.com/gpus': no node of 2 has it; did you mean 'nvidia.com/gpu'?"
+    assert [hint.partition(" reads ")[0] for hint in wrong if told in hint] in (
+        ["a policy"],
+        ["policy 'MostAllocated'"],
+    )
+    assert not [hint for hint in right if "resource" in hint]
+
+
+def test_a_gpu_is_not_taken_for_a_cpu_where_nodes_have_gpus(tmp_path: Path) -> None:
+    use = policy(tmp_path, "@bayplan.score\ndef s(pod, nodes):\n    return nodes['gpu.free']\n")
+
+    (problem,) = check([use], _with_gpus(tmp_path)).problems
+
+    assert "no column 'gpu.free'; did you mean 'nvidia.com/gpu.free'?" in problem

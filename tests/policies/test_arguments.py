@@ -265,6 +265,18 @@ def assembled(policies: str, folder: Path) -> list[object]:
         ),
         pytest.param(
             """
+            - use: MostAllocated
+              args:
+                resources:
+                - name: gpu
+            """,
+            8,
+            "policies[0].args.resources[0]: no resource 'gpu'; extended resources are written as vendor/name,"
+            " such as 'nvidia.com/gpu'; the others are cpu, memory, ephemeral-storage, pods",
+            id="an extended resource without its vendor",
+        ),
+        pytest.param(
+            """
             - use: BalancedAllocation
               args:
                 resources: [{name: cpu}, {name: cpu}]

@@ -114,6 +114,13 @@ def test_a_column_is_computed_once() -> None:
         pytest.param("cpu.fre", "no column 'cpu.fre'; did you mean 'cpu.free'?", id="a near miss"),
         pytest.param("Zone", "no column 'Zone'; did you mean 'zone'?", id="a capital letter"),
         pytest.param("cpu", "no column 'cpu'", id="a resource without an aspect"),
+        pytest.param("cpus.free", "no column 'cpus.free'; did you mean 'cpu.free'?", id="near to a resource"),
+        pytest.param("mem.free", "no column 'mem.free'; did you mean 'memory.free'?", id="a part of one"),
+        pytest.param(
+            "tpu.free",
+            "no column 'tpu.free'; extended resources are written as vendor/name, such as 'nvidia.com/gpu",
+            id="an extended resource that no node has, without its vendor",
+        ),
         pytest.param(
             "example.com/gpu.fre",
             "no column 'example.com/gpu.fre'; did you mean 'example.com/gpu.free'?",

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from bayplan.authoring.args import Args
 from bayplan.kube.pod import Pod
-from bayplan.kube.yaml import suggest
-from bayplan.snapshot.columns import NATIVE_RESOURCES, split_resource
+from bayplan.snapshot.columns import NATIVE_RESOURCES, resource_meant, split_resource
 from bayplan.snapshot.table import NodeTable
 
 
@@ -24,7 +23,7 @@ class ResourceWeight(Args):
 
     def __post_init__(self) -> None:
         if split_resource(f"{self.name}.free") is None:
-            raise ValueError(f"no resource {self.name!r}{suggest(self.name, NATIVE_RESOURCES)}")
+            raise ValueError(f"no resource {self.name!r}{resource_meant(self.name)}")
 
 
 class ResourceArgs(Args):

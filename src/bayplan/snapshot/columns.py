@@ -6,6 +6,7 @@ with NaN where the label is missing or cannot be read.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -228,3 +229,21 @@ def split_resource(name: str) -> tuple[str, str] | None:
     if resource in NATIVE_RESOURCES or resource.startswith("hugepages-") or "/" in resource:
         return resource, aspect
     return None
+
+
+def resource_meant(name: str, there: Iterable[str] = (), *, aspect: str = "") -> str:
+    """A tail for an error about a resource that is none: which one was meant, of those that nodes have.
+
+    ``gpu`` is near to ``cpu``, and nobody who writes it means that.
+    """
+    tail = f".{aspect}" if aspect else ""
+    known = [*NATIVE_RESOURCES, *there]
+    meant = [one for one in known if one.endswith(f"/{name}")]
+    meant += get_close_matches(name, known, n=1, cutoff=0.75)
+    meant += [one for one in NATIVE_RESOURCES if len(name) > 2 and name in one]
+    if meant:
+        return f"; did you mean {meant[0] + tail!r}?"
+    return (
+        f"; extended resources are written as vendor/name, such as 'nvidia.com/gpu{tail}';"
+        f" the others are {', '.join(NATIVE_RESOURCES)}"
+    )

@@ -25,6 +25,7 @@ from bayplan.snapshot.columns import (
     PodColumn,
     Resource,
     Values,
+    resource_meant,
     split_resource,
 )
 from bayplan.snapshot.conditions import EVERY_POD
@@ -422,6 +423,13 @@ class NodeTable:
         return list(self._root()[0]._static)
 
     @property
+    def resources_read(self) -> list[str]:
+        """The resources that somebody has read a column of, whether or not a node has them."""
+        root = self._root()[0]
+        of_nodes = [column.name for column in root._static if isinstance(column, Resource)]
+        return list(dict.fromkeys([*of_nodes, *(name.rpartition(".")[0] for name in root._columns)]))
+
+    @property
     def column_names(self) -> list[str]:
         """Every column that has a name of its own."""
         return self._names_with(ASPECTS if self.pods_known else ASPECTS[:2])
@@ -437,6 +445,11 @@ class NodeTable:
             return self._declared(LABELS[name])
         resource = split_resource(name)
         if resource is None:
+            said, _, aspect = name.rpartition(".")
+            if said and "/" not in name and aspect in ASPECTS:
+                raise UnknownColumn(
+                    f"no column {name!r}{resource_meant(said, self.resources, aspect=aspect)}"
+                )
             # Also those that need pods: a typo in cpu.free is a typo first.
             known = self._names_with(ASPECTS)
             if "/" in name:

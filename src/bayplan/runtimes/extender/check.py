@@ -11,6 +11,7 @@ from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.labels import label_hints
 from bayplan.config.lines import Lines
 from bayplan.config.rehearse import LONGER, Rehearsal
+from bayplan.config.resources import resource_hints
 from bayplan.config.time_limits import time_limits
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.extender.options import options_from
@@ -44,6 +45,7 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     better = list(rehearsal.cut_short)
     if cluster is not None:
         better += label_hints(loaded.policies, cluster.nodes)
+        better += resource_hints(loaded.policies, cluster.nodes)
     # What is behind a line that fails was not run either: nobody needs to be told.
     not_run = lines.hints(what_to_give=_POD if cluster is not None else _POD_OR_NODES) if not problems else []
     if not problems:
