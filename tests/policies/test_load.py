@@ -53,7 +53,7 @@ def test_a_node_that_was_refused_stays_so_until_it_is_below_the_lower_limit() ->
     assert result.refused == {"busy": "usage.cpu was above 0.8 and is not below 0.6 yet"}
 
 
-@pytest.mark.parametrize("on_missing", ["pass", "neutral"])
+@pytest.mark.parametrize("on_missing", ["pass", "neutral", "last"])
 def test_a_source_that_fell_silent_holds_nobody(on_missing: str) -> None:
     """The switch remembers that the node was hot; whether it still is, nobody knows."""
     hot = Source("usage.cpu").latched(above=0.8, below=0.8)
@@ -68,6 +68,7 @@ def test_a_source_that_fell_silent_holds_nobody(on_missing: str) -> None:
     [
         pytest.param("pass", {}, 100, id="pass: as good as an idle one"),
         pytest.param("neutral", {}, 50, id="neutral: neither good nor bad"),
+        pytest.param("last", {}, 0, id="last: not refused, as good as a full one"),
         pytest.param("fail", {"silent": "usage.cpu is not known"}, None, id="fail: refused"),
     ],
 )
@@ -190,11 +191,41 @@ def test_a_limit_alone_gives_no_score() -> None:
         pytest.param({"countPlaced": True}, "`resource` is missing", id="which requests"),
         pytest.param({"resource": "cpus"}, "did you mean 'cpu'", id="a typo"),
         pytest.param({"weight": 0}, "says nothing", id="nothing said"),
+        pytest.param(
+            {"refuseAbove": 85}, "did you mean 0.85, or `unit: percent`", id="percent for a fraction"
+        ),
+        pytest.param(
+            {"refuseAbove": 1.5, "resource": "cpu"},
+            "`refuseAbove: 1.5` is more than all",
+            id="more CPU than all",
+        ),
+        pytest.param(
+            {"refuseAbove": 0.85, "unit": "percent"},
+            "less than one percent; did you mean 85, or `unit: fraction`",
+            id="a fraction for percent",
+        ),
+        pytest.param(
+            {"refuseAbove": 85, "until": 0.7, "unit": "percent"}, "`until: 0.7` is less", id="one of each"
+        ),
     ],
 )
 def test_settings_that_make_no_sense(column: dict[str, Any], error: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=error):
         msgspec.convert({"columns": [{"source": "usage.cpu", **column}]}, LoadArgs)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param({"refuseAbove": 1, "resource": "cpu"}, id="all of it"),
+        pytest.param({"refuseAbove": 1.5}, id="a load average by core"),
+        pytest.param({"refuseAbove": 85, "until": 0, "unit": "percent"}, id="until nothing is used"),
+        pytest.param({"refuseAbove": 85, "unit": "absolute", "resource": "cpu"}, id="cores"),
+        pytest.param({"refuseAbove": 0.5, "unit": "absolute", "resource": "cpu"}, id="half a core"),
+    ],
+)
+def test_limits_that_make_sense_in_their_unit(column: dict[str, Any]) -> None:
+    assert msgspec.convert({"columns": [{"source": "usage.cpu", **column}]}, LoadArgs)
 
 
 def test_a_column_is_there_once() -> None:

@@ -20,6 +20,11 @@ from bayplan import Args, NodeTable, Pod, Reason, Source, Verdict, blocks
 Floats = NDArray[np.float64]
 Limit = Annotated[float, msgspec.Meta(ge=0)]
 
+_NO_FRACTION = 10
+"""Whoever writes more than this means percent."""
+_HEADROOM_UNKNOWN = {"pass": 100.0, "last": 0.0}
+"""Of nodes without a value; the others have no opinion on them."""
+
 
 class LoadColumn(Args):
     """One measured value."""
@@ -38,8 +43,8 @@ class LoadColumn(Args):
     """How much its headroom counts beside that of others; 0 where only the limit counts."""
     count_placed: bool | None = None
     """Add what pods have requested since the reading, and what this one does; true with a ``resource``."""
-    on_missing: Literal["pass", "fail", "neutral"] = "neutral"
-    """A node without a value is as good as an idle one, is refused, or is neither."""
+    on_missing: Literal["pass", "fail", "neutral", "last"] = "neutral"
+    """A node without a value is as good as an idle one, is refused, is neither, or comes last."""
 
     def __post_init__(self) -> None:
         if self.resource is not None:
@@ -50,8 +55,28 @@ class LoadColumn(Args):
             raise ValueError(f"{self.source}: `until` without `refuseAbove`")
         if (self.until or 0) > (self.refuse_above or 0):
             raise ValueError(f"{self.source}: `until` is higher than `refuseAbove`")
+        self._check_unit()
         if self.refuse_above is None and not self.weight and self.on_missing != "fail":
             raise ValueError(f"{self.source}: says nothing; give `refuseAbove` or a `weight`")
+
+    def _check_unit(self) -> None:
+        """A limit in the wrong unit refuses nobody, or nearly all."""
+        for key, limit in {"refuseAbove": self.refuse_above, "until": self.until}.items():
+            # What is no resource, such as a load average by core, may well be above 1.
+            if (
+                limit is not None
+                and self.unit == "fraction"
+                and limit > (1 if self.resource else _NO_FRACTION)
+            ):
+                raise ValueError(
+                    f"{self.source}: `{key}: {limit:g}` is more than all, since 1 is all of it;"
+                    f" did you mean {limit / 100:g}, or `unit: percent`?"
+                )
+            if limit and self.unit == "percent" and limit < 1:
+                raise ValueError(
+                    f"{self.source}: `{key}: {limit:g}` is less than one percent;"
+                    f" did you mean {100 * limit:g}, or `unit: fraction`?"
+                )
 
 
 class LoadArgs(Args):
@@ -152,7 +177,8 @@ class _Column:
         """What is left once the pod is there, in percent of all; NaN for no opinion."""
         used = (nodes[self.source] + self._added(pod, nodes)) / self._whole(nodes)
         free: Floats = 100.0 * (1.0 - used).clip(0.0, 1.0)
-        return np.where(np.isnan(nodes[self.source]), 100.0, free) if self.args.on_missing == "pass" else free
+        missing = _HEADROOM_UNKNOWN.get(self.args.on_missing)
+        return free if missing is None else np.where(np.isnan(nodes[self.source]), missing, free)
 
     def _added(self, pod: Pod, nodes: NodeTable) -> Floats:
         """What the measured value does not know of yet, in its own unit."""
