@@ -117,7 +117,7 @@ def test_a_mistake_is_told_once_in_the_words_of_the_cluster(tmp_path: Path) -> N
 
     assert sorted(report.problems) == [
         "policy.py:5 f: KeyError: 'rack' (on node node-0)",
-        "policy.py:7 s: shape (2, 1), want (2,)",
+        "policy.py:7 s: returned an array of shape (2, 1) for 2 nodes",
     ]
 
 

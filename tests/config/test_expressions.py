@@ -148,7 +148,7 @@ def test_what_the_page_shows_runs() -> None:
 
     policies = assemble(*parse_config(text.encode(), source="docs.yaml"))
 
-    assert len(policies) == 5
+    assert len(policies) == 7
     assert rehearse(policies, pods_known=True) == []
 
 
