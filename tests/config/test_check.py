@@ -377,9 +377,11 @@ def test_pods_are_asked_about_only_where_the_policy_is_for_them(tmp_path: Path) 
     )
     pods = [make_pod("mine", namespace=where, labels={"gpu": "a"}) for where in ("shop", "batch")]
 
-    (problem,) = check([], Flags(config=config), pods=pods).problems
+    report = check([], Flags(config=config), pods=pods)
 
+    (problem,) = report.problems
     assert problem.endswith("(for pod batch/mine)")
+    assert report.tried_on.endswith("for a plain pod and 2 of yours, each where the policy is for it")
 
 
 NOTHING = "GOOD = bayplan.Reason('nothing is good enough')\n\n@bayplan.filter\ndef f(pod, nodes):\n    {}\n"

@@ -12,8 +12,9 @@ import bayplan
 from bayplan.authoring.hooks import HookSpec, Kind
 from bayplan.authoring.load import load
 from bayplan.authoring.registry import Hook
+from bayplan.config.in_time import NOT_LONG, Limits
 from bayplan.config.load import parse_config
-from bayplan.config.rehearse import NOT_LONG, Limits, Rehearsal, rehearse
+from bayplan.config.rehearse import Rehearsal, rehearse
 from bayplan.config.time_limits import TimeLimit, time_limits
 from bayplan.testing import make_pod
 
@@ -158,3 +159,15 @@ def test_a_policy_is_asked_about_no_more_pods_than_there_is_time_for(tmp_path: P
         "policy 'slow': time was up (0.1 s) after 1 of 5 questions about other pods than a plain one"
     )
     assert "after 0 of 5" in second
+
+
+def test_a_hook_that_is_slow_for_some_pods_is_told_with_one_of_them(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.replace("    time", "    if pod.labels:\n        time"))
+    policy = load(str(tmp_path / "slow.py"))[0].make()
+    pods = [make_pod("quick"), make_pod("slow", namespace="shop", labels={"a": "b"})]
+    rehearsal = Rehearsal(pods_known=True, given=pods, limit_of=limit_of)
+
+    rehearsal.of(policy)
+
+    (problem,) = rehearsal.late
+    assert problem.endswith("it would fail for pods like shop/slow")

@@ -2,62 +2,27 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from threading import Thread
-from typing import TypeVar
 
-import msgspec
-
-from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.authoring.scope import EVERY_POD
+from bayplan.config.in_time import NOT_LONG, Limits, in_time
 from bayplan.config.lines import Lines
 from bayplan.config.made_up import example_cluster, plain_pod
 from bayplan.config.problems import Problems
 from bayplan.config.refusals import Refusals
+from bayplan.config.steps import STEPS, failures_of
 from bayplan.config.time_limits import LimitOf, TimedAttempt
-from bayplan.engine.commit import commit, commits
-from bayplan.engine.cycle import Question, filter_nodes, score_nodes
-from bayplan.engine.decision import Decision
-from bayplan.engine.entering import Entrance
+from bayplan.engine.cycle import Question, filter_nodes
 from bayplan.engine.guard import Attempt
-from bayplan.engine.membership import membership
-from bayplan.engine.preempt import Candidate, choose_candidates
-from bayplan.engine.promise import tried, unmade
-from bayplan.kube.meta import NO_META
-from bayplan.kube.pod import NO_SPEC, Pod, PodStatus
+from bayplan.engine.promise import unmade
+from bayplan.kube.pod import Pod
 from bayplan.snapshot.bynode import Scalar
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Latch, Reading, Readings, Source
-
-T = TypeVar("T")
-A = TypeVar("A", bound=Attempt)
-
-# Enough of a large cluster for what is asked node by node.
-_SOME = 20
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long a dry run may take, in seconds: far more than a first call that loads something large."""
-
-    one_call: float = 10.0
-    all_calls: float = 10.0
-    """Of all hooks of one policy together."""
-    other_pods: float = 5.0
-    """After so long, no further pod is asked about for this policy."""
-    all_other_pods: float = 20.0
-    """The same for all policies together."""
-
-
-NOT_LONG = Limits()
-"""For a server that is to start."""
-LONGER = Limits(all_calls=60.0)
-"""For somebody who waits for the answer: hooks that are slow are tried twice."""
 
 
 def rehearse(
@@ -126,7 +91,7 @@ class Rehearsal:
     def of(self, policy: Policy) -> None:
         """Call every hook of the policy on each stage; `PolicyError` for one that does not return."""
         attempt = TimedAttempt(limit_of=self._limit_of)
-        _in_time(policy, partial(self._ask, replace(policy, shadow=False)), self._limits, attempt)
+        in_time(policy, partial(self._ask, replace(policy, shadow=False)), self._limits, attempt)
         self.called.update(number for number, ran in attempt.ran.items() if ran.calls)
 
     def _ask(self, policy: Policy, attempt: TimedAttempt) -> None:
@@ -161,8 +126,10 @@ class Rehearsal:
         """Call every hook about one pod; whether it is worth going on."""
         cluster = stage.with_readings(_readings(policy, stage))
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
+        # The plain one is none that anybody knows.
+        attempt.pod = pod.key if rank < 0 else ""
         where = " (with no nodes)" if not len(cluster.nodes) else f" (for pod {pod.key})" if rank < 0 else ""
-        for step in (self._filtered, *_STEPS):
+        for step in (self._filtered, *STEPS):
             with self._watching():
                 texts = list(step(policy, question, attempt))
             if attempt.late:
@@ -180,7 +147,7 @@ class Rehearsal:
         decision = filter_nodes([policy], question, attempt)
         of_cluster = self._cluster is not None and question.nodes.names == self._cluster.nodes.names
         self.refusals.note(policy, decision, of_cluster=of_cluster)
-        return _failures_of(decision)
+        return failures_of(decision)
 
 
 def promises_unmade(
@@ -196,94 +163,11 @@ def promises_unmade(
     found: list[Hook] = []
     for policy in policies:
         every_pod = replace(policy, scope=EVERY_POD)
-        hooks = _in_time(policy, partial(unmade, every_pod, question), limits, Attempt())
+        hooks = in_time(policy, partial(unmade, every_pod, question), limits, Attempt())
         if hooks is None:
             return []
         found += hooks
     return found
-
-
-def _in_time(policy: Policy, work: Callable[[A], T], limits: Limits, attempt: A) -> T:
-    found: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            found.set_result(work(attempt))
-        except BaseException as error:
-            found.set_exception(error)
-
-    # A daemon, since a thread that never comes back must not keep the command from ending.
-    Thread(target=run, name=f"bayplan-rehearsal-{policy.name}", daemon=True).start()
-    ends = time.monotonic() + limits.all_calls
-    while (left := ends - time.monotonic()) > 0:
-        try:
-            return found.result(min(left, limits.one_call / 10))
-        except TimeoutError:
-            hook = attempt.hook
-            if hook is not None and time.monotonic() - attempt.since >= limits.one_call:
-                raise PolicyError(
-                    f"{hook.title}: still running after {limits.one_call:g} s in the dry run"
-                ) from None
-    calls = sum(ran.calls for ran in attempt.ran.values())
-    raise PolicyError(
-        f"{attempt.hook.title if attempt.hook else policy.name}: the dry run of policy {policy.name!r} is not"
-        f" over after {limits.all_calls:g} s and {calls} calls of its hooks; make them faster"
-    )
-
-
-def _scored(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
-    yield from _failures_of(score_nodes([policy], question, attempt))
-
-
-def _failures_of(decision: Decision) -> Iterator[str]:
-    return (outcome.failure.text for outcome in decision.failures if outcome.failure)
-
-
-def _committed(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
-    if question.cluster.pods_known and commits([policy]):
-        for name in question.nodes.names[:_SOME]:
-            yield from (failure.text for failure in commit([policy], question, name, attempt).failures)
-
-
-def _ganged(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
-    for hook in policy.of_kind("gang"):
-        said = membership([replace(policy, hooks=(hook,))], question.pod, attempt)
-        yield from (failure.text for _, failure in said.failures)
-
-
-def _preempted(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
-    if not policy.of_kind("protect") and not policy.of_kind("victims"):
-        return
-    names = question.nodes.names[:_SOME]
-    plain = [plain_pod(f"victim-of-{name}", node=name) for name in names]
-    yield from _chosen(policy, question, plain, attempt)
-    for name in names[:1]:
-        asking = msgspec.structs.replace(question, pod=plain_pod())
-        yield from _chosen(policy, asking, [_placed(question.pod, name)], attempt)
-
-
-def _chosen(policy: Policy, question: Question, victims: list[Pod], attempt: Attempt) -> Iterator[str]:
-    candidates = [Candidate(victim.node_name, (victim.uid,)) for victim in victims]
-    known = {victim.uid: victim for victim in victims}
-    chosen = choose_candidates([policy], question, candidates, victims=known, attempt=attempt)
-    yield from (failure.text for failure in chosen.failures)
-
-
-def _placed(pod: Pod, node: str) -> Pod:
-    """The pod on that node, to be evicted for another."""
-    meta = msgspec.structs.replace(pod.metadata or NO_META, uid=f"{pod.uid or pod.key}-placed")
-    spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
-    return Pod(metadata=meta, spec=spec, status=PodStatus(phase="Running"))
-
-
-def _entered(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
-    for hook in (*policy.of_kind("gate"), *policy.of_kind("order")):
-        answer = Entrance([replace(policy, hooks=(hook,))]).ask(question.pod, question.cluster, attempt)
-        yield from (failure.text for _, failure in answer.failures)
-
-
-# Not `bound`: it is there to tell somebody, and nothing was bound.
-_STEPS = (_scored, tried, _committed, _ganged, _preempted, _entered)
 
 
 def _readings(policy: Policy, stage: Snapshot) -> Readings:

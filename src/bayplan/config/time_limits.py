@@ -64,5 +64,5 @@ class TimedAttempt(Attempt):
         took = f"{seconds:.2g}" if float(f"{seconds:.2g}") > limit.seconds else f"{seconds:.4g}"
         return (
             f"{hook.title}: took {took} s {where}, {limit.setting} is {limit.seconds:g} s:"
-            " it would fail for each pod"
+            f" it would fail for {f'pods like {self.pod}' if self.pod else 'each pod'}"
         )

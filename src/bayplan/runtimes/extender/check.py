@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 
 from bayplan import __version__
+from bayplan.authoring.scope import EVERY_POD
 from bayplan.config.candidate import candidate_path, load_candidate
 from bayplan.config.check import Report, faults, hints, refuse, refuse_hopeless
 from bayplan.config.cluster import take_snapshot
 from bayplan.config.different_pods import different_pods, one_more
 from bayplan.config.flags import Flags, Loaded, load_all
+from bayplan.config.in_time import LONGER
 from bayplan.config.labels import label_hints
 from bayplan.config.lines import Lines
-from bayplan.config.rehearse import LONGER, Rehearsal
+from bayplan.config.rehearse import Rehearsal
 from bayplan.config.resources import resource_hints
 from bayplan.config.time_limits import time_limits
 from bayplan.kube.pod import Pod
@@ -53,7 +55,7 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     return Report(
         loaded.policies,
         problems,
-        _tried_on(cluster, given=len(pods), there=len(there)),
+        _tried_on(loaded, cluster, rehearsal, given=len(pods), there=len(there)),
         better,
         _not_run(loaded, rehearsal, lines),
         in_part=bool(not_run),
@@ -83,7 +85,7 @@ def _rehearse(
         return rehearsal
 
     found = rehearsed(pods_known=loaded.config.cluster.knows_pods)
-    if not loaded.config.cluster.knows_pods:
+    if cluster is None and not loaded.config.cluster.knows_pods:
         refuse_hopeless(found.failures, lambda: rehearsed(pods_known=True).failures)
     return found
 
@@ -94,12 +96,19 @@ def _not_run(loaded: Loaded, rehearsal: Rehearsal, lines: Lines) -> list[str]:
     return [hook.title + " (nothing was bound)" * (hook.spec.kind == "bound") for hook in idle]
 
 
-def _tried_on(cluster: Snapshot | None, *, given: int, there: int) -> str:
+def _tried_on(
+    loaded: Loaded, cluster: Snapshot | None, rehearsal: Rehearsal, *, given: int, there: int
+) -> str:
     """``0, 1 and 3 nodes, and on the cluster's 6, for a plain pod and 4 of the cluster's``."""
     nodes = "0, 1 and 3 nodes" + ("" if cluster is None else f", and on the cluster's {len(cluster.nodes)}")
     others = [f"{given} of yours"] if given else []
     others += [f"{there} of the cluster's"] if there else []
-    return f"{nodes}, for a plain pod{' and ' if others else ''}{' and '.join(others)}"
+    if not others:
+        return f"{nodes}, for a plain pod"
+    meant = all(policy.scope is EVERY_POD for policy in loaded.policies)
+    but = "" if meant else ", each where the policy is for it"
+    but += ", as far as there was time" if rehearsal.cut_short else ""
+    return f"{nodes}, for a plain pod and {' and '.join(others)}{but}"
 
 
 def _of_candidate(loaded: Loaded) -> list[str]:
