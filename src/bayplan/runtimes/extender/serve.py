@@ -25,6 +25,7 @@ from bayplan.runtimes.bound import TellBound
 from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.extender.app import VERBS, ExtenderApp
 from bayplan.runtimes.extender.binding import Binding
+from bayplan.runtimes.extender.gang_labels import GangLabels
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.leaving import Leaving
 from bayplan.runtimes.extender.options import Options
@@ -65,7 +66,7 @@ class Server:
         fixed: View = FixedView(options.snapshot)
         self.view = fixed
         self.metrics = Metrics(version=options.version, verbs=VERBS)
-        self.journal = Journal(max_bytes=options.journal_bytes)
+        self.journal = Journal(max_bytes=options.journal_bytes, on_entry=[GangLabels().look])
         self.turns = Turns()
         self.workers = Workers(
             policy_seconds=limits.policy_seconds,
