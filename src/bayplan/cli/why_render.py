@@ -193,13 +193,14 @@ def _errors(why: "Why") -> list[RenderableType]:
 
 
 def _times(why: "Why") -> str:
-    """``cost 1.20, cpu 0.31, 12 more 0.40``: those that took longest, and the others together."""
+    """``cost 1.20, cpu 0.31``; of many policies those that took longest, and the others together."""
     by_policy: dict[str, float] = {}
     for run in why.hooks:
         by_policy[run.policy] = by_policy.get(run.policy, 0.0) + run.milliseconds
-    longest = sorted(by_policy.items(), key=lambda found: -found[1])
-    told, others = longest[:_TIMES], longest[_TIMES:]
-    if others:
+    told = list(by_policy.items())
+    if len(told) > _TIMES:
+        told.sort(key=lambda found: -found[1])
+        told, others = told[:_TIMES], told[_TIMES:]
         told.append((f"{len(others)} more", sum(spent for _, spent in others)))
     return _plain(", ".join(f"{policy} {spent:.2f}" for policy, spent in told))
 

@@ -68,6 +68,15 @@ def test_pods_that_would_be_refused_say_why(desk: Desk, tmp_path: Path) -> None:
     assert found.pods[0].second == Placement("", "2 never enough CPU")
 
 
+def test_where_several_are_as_good_the_pod_stays(desk: Desk, tmp_path: Path) -> None:
+    nobody_scores = "import bayplan\n\n\n@bayplan.filter\ndef any_will_do(pod, node):\n    return None\n"
+
+    found = compared(desk, tmp_path, nobody_scores)
+
+    assert found.changes == {"same": 3}
+    assert {pod.second.node for pod in found.pods} == {"small"}
+
+
 def test_the_same_policies_change_nothing(desk: Desk, tmp_path: Path) -> None:
     found = compared(desk, tmp_path, PACK)
 

@@ -110,7 +110,9 @@ def compare(
         if not isinstance(case.said, Asked) or case.verb not in ("filter", SCHEDULE):
             continue
         judged = judge_with(first, case), judge_with(second, case)
-        one, other = (_placement(each, price_label) for each in judged)
+        # Of equals the second takes what the first has: a tie is no change.
+        best = judged[0].best
+        one, other = (_placement(each, each.best_or(best), price_label) for each in judged)
         key = judged[0].pod.uid or case.pod
         pods.pop(key, None)
         pods[key] = PodComparison(case.pod, case.said.at, one, other)
@@ -145,8 +147,7 @@ def _mean(numbers: Sequence[float]) -> float:
     return sum(numbers) / len(numbers) if numbers else math.nan
 
 
-def _placement(judged: Judgement, price_label: str) -> Placement:
-    name = judged.best
+def _placement(judged: Judgement, name: str, price_label: str) -> Placement:
     if not name:
         return Placement("", judged.why_none)
     cluster = judged.cluster

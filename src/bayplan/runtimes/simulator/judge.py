@@ -37,6 +37,11 @@ class Judgement:
             return ""
         return self.passed[best_rows(self.totals)[0]]
 
+    def best_or(self, node: str) -> str:
+        """That node where it is as good as the best; else the best one."""
+        places = best_rows(self.totals) if self.passed else ()
+        return node if any(self.passed[place] == node for place in places) else self.best
+
     @property
     def refused(self) -> dict[str, str]:
         """Reason by node, in the order they were asked about."""
