@@ -185,5 +185,7 @@ def test_sums_stop_at_the_largest_int64() -> None:
 
 
 def test_a_malformed_request_names_its_pod() -> None:
+    asks = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "lots"}}}]}
+
     with pytest.raises(QuantityError, match="pod default/broken: 'lots' is not a quantity"):
-        make_cluster(["a"], [make_pod("broken", cpu="lots", node="a")])
+        make_cluster(["a"], [make_pod("broken", spec=asks, node="a")])

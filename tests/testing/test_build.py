@@ -1,5 +1,10 @@
 """Builders take keyword arguments and return the real objects."""
 
+import re
+from collections.abc import Callable
+
+import pytest
+
 from bayplan import Node, Pod, Snapshot, Taint
 from bayplan.testing import make_cluster, make_node, make_pod
 
@@ -86,3 +91,29 @@ def test_a_cluster_holds_nodes_and_pods() -> None:
     assert list(cluster.nodes.names) == ["big", "plain"]
     assert cluster.nodes["cpu.free"].tolist() == [7000, 4000]
     assert cluster.pods_known
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        pytest.param(
+            lambda: make_node(labels={"generation": 3}),  # type: ignore[dict-item]
+            "label 'generation' is 3: labels are text, write '3'",
+            id="a label of a node",
+        ),
+        pytest.param(
+            lambda: make_pod(annotations={"devices": 2}),  # type: ignore[dict-item]
+            "annotation 'devices' is 2: annotations are text, write '2'",
+            id="an annotation of a pod",
+        ),
+        pytest.param(lambda: make_pod(cpu="1x"), "'1x' is not a quantity", id="a quantity"),
+        pytest.param(
+            lambda: make_cluster(["a"], sources={"load": [0.1]}),  # type: ignore[dict-item]
+            "source 'load': want values by node",
+            id="a source",
+        ),
+    ],
+)
+def test_what_cannot_be_is_an_error_where_it_is_written(make: Callable[[], object], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(said)):
+        make()

@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
+from bayplan.kube.quantity import amount
 from bayplan.snapshot.bynode import by_field
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.row import Node
@@ -40,13 +41,13 @@ def make_pod(
         "name": name,
         "namespace": namespace,
         "uid": uid or f"uid-{next(_uids)}",
-        "labels": dict(labels or {}),
-        "annotations": dict(annotations or {}),
+        "labels": _texts("label", labels),
+        "annotations": _texts("annotation", annotations),
     }
     if owner:
         reference = {"kind": owner[0], "name": owner[1], "uid": f"uid-of-{owner[0]}-{owner[1]}"}
         metadata["ownerReferences"] = [{**reference, "controller": True}]
-    container = {
+    container: dict[str, Any] = {
         "name": "main",
         "resources": {"requests": {k: v for k, v in wanted.items() if v is not None}},
     }
@@ -58,7 +59,11 @@ def make_pod(
         **(spec or {}),
     }
     status = {"phase": phase or ("Running" if node else "Pending")}
-    return msgspec.convert({"metadata": metadata, "spec": body, "status": status}, Pod)
+    pod = msgspec.convert({"metadata": metadata, "spec": body, "status": status}, Pod)
+    for resource, asked in container["resources"]["requests"].items():
+        # Now, and not when a policy reads it: one that does not would pass its test.
+        amount(resource, asked)
+    return pod
 
 
 def make_node(
@@ -77,11 +82,11 @@ def make_node(
 ) -> Node:
     """A node, alone in a table of its own, with no pods on it."""
     quantities = {"cpu": cpu, "memory": memory, "pods": pods, **(allocatable or {})}
-    every_label = dict(labels or {})
+    every_label = _texts("label", labels)
     if zone is not None:
         every_label["topology.kubernetes.io/zone"] = zone
     body = {
-        "metadata": {"name": name, "labels": every_label, "annotations": dict(annotations or {})},
+        "metadata": {"name": name, "labels": every_label, "annotations": _texts("annotation", annotations)},
         "spec": {"taints": [dict(taint) for taint in taints], "unschedulable": unschedulable},
         "status": {
             "allocatable": quantities,
@@ -103,8 +108,22 @@ def make_cluster(
 
     ``sources`` are values from outside, by source and node: ``{"p95": {"node-a": 0.2}}``.
     """
+    for source, values in (sources or {}).items():
+        if not isinstance(values, Mapping):
+            raise TypeError(
+                f"source {source!r}: want values by node, such as {{'node-a': 0.2}}; got {values!r}"
+            )
     made = [make_node(node) if isinstance(node, str) else node for node in nodes]
     cluster = Snapshot.build([node.object for node in made], pods)
     before = cluster.nodes.requested_now
     readings = {n: Reading(by_field(values), before=before) for n, values in (sources or {}).items()}
     return cluster.with_readings(Readings(readings))
+
+
+def _texts(what: str, given: Mapping[str, str] | None) -> dict[str, str]:
+    """Labels or annotations; ``TypeError`` for a value that is no text, as the API server would say."""
+    found = dict(given or {})
+    for key, value in found.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{what} {key!r} is {value!r}: {what}s are text, write {str(value)!r}")
+    return found
