@@ -19,7 +19,7 @@ def samples() -> dict[str, set[str]]:
     """Names of the series, each with its labels."""
     metrics = Metrics(version="0")
     return {
-        **_series(metrics.registry, metrics, metrics.shadow),
+        **_series(metrics.registry, metrics, metrics.shadow, metrics.sources),
         "bayplan_info": {"version", "python"},
         **scheduler_samples(),
     }

@@ -165,6 +165,15 @@ FIRES = [
     ),
     ("BayplanSourceDown", {f'bayplan_source_up{{source="p95",{TARGET}}}': "0x30"}, 6),
     (
+        "BayplanSourceKnowsNoNode",
+        {
+            f'bayplan_source_up{{source="p95",{TARGET}}}': "1x30",
+            f'bayplan_source_nodes{{source="p95",{TARGET}}}': "0x30",
+            f"bayplan_view_nodes{{{TARGET}}}": "3x30",
+        },
+        11,
+    ),
+    (
         "BayplanSourceStale",
         {
             f'bayplan_source_age_seconds{{source="p95",{TARGET}}}': "301x30",
@@ -225,6 +234,24 @@ FIRES = [
 ]
 
 QUIET = [
+    pytest.param(
+        "BayplanSourceKnowsNoNode",
+        {
+            f'bayplan_source_up{{source="p95",{TARGET}}}': "1x30",
+            f'bayplan_source_nodes{{source="p95",{TARGET}}}': "0x30",
+            f"bayplan_view_nodes{{{TARGET}}}": "0x30",
+        },
+        id="there are no nodes",
+    ),
+    pytest.param(
+        "BayplanSourceKnowsNoNode",
+        {
+            f'bayplan_source_up{{source="p95",{TARGET}}}': "0x30",
+            f'bayplan_source_nodes{{source="p95",{TARGET}}}': "0x30",
+            f"bayplan_view_nodes{{{TARGET}}}": "3x30",
+        },
+        id="the source is down, which is told already",
+    ),
     pytest.param("BayplanAbsent", {f"bayplan_info{{{TARGET}}}": "1x60"}, id="there is one"),
     pytest.param("BayplanDown", {'up{job="other"}': "0x30"}, id="somebody else is down"),
     pytest.param(
