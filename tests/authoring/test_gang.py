@@ -31,7 +31,8 @@ def test_a_gang_knows_its_domain_by_label_key_or_short_name() -> None:
         pytest.param({"size": 0}, "size is how many pods it has, 1 or more; got 0", id="nobody"),
         pytest.param({"size": True}, "size is how many", id="true is no number"),
         pytest.param({"size": 2.5}, "size is how many", id="half a pod"),
-        pytest.param({"timeout_seconds": 0}, "timeout_seconds must be a number above 0", id="no time"),
+        pytest.param({"timeout_seconds": 0}, "timeout_seconds must be a number, 1 or more", id="no time"),
+        pytest.param({"timeout_seconds": 0.999}, "1 or more; got 0.999", id="less than a second"),
         pytest.param({"timeout_seconds": float("inf")}, "timeout_seconds", id="for ever"),
         pytest.param({"timeout_seconds": "60s"}, "timeout_seconds", id="a text for a number"),
         pytest.param({"within": Label("price", float)}, "a label of text", id="a domain of numbers"),
@@ -98,6 +99,11 @@ def test_a_pod_that_says_nothing_is_on_its_own() -> None:
             {**NAMED, "bayplan.dev/gang-size": "9" * 5000}, "1 or more", id="more digits than Python reads"
         ),
         pytest.param({**NAMED, "bayplan.dev/gang-timeout": "60"}, "'60' is not a duration", id="no unit"),
+        pytest.param(
+            {**NAMED, "bayplan.dev/gang-timeout": "1ms"},
+            "bayplan.dev/gang-timeout: want 1s or more; got '1ms'",
+            id="a timeout that is work for the scheduler and of no use",
+        ),
         pytest.param(
             {**NAMED, "bayplan.dev/gang-sise": "8"}, "did you mean 'bayplan.dev/gang-size'", id="a typo"
         ),

@@ -227,6 +227,9 @@ def test_a_hook_says_which_pods_are_a_gang_and_bad_labels_are_told(
         cluster.api.patch("pods", "typo", {"metadata": {"labels": {"bayplan.dev/gang-size": "1"}}})
         cluster.api.wait_bound("typo")
 
+        create_gang(cluster, "hasty", size=2, timeout="1ms")
+        wait_said(cluster, "hasty-0", "bayplan.dev/gang-timeout: want 1s or more; got '1ms'")
+
 
 def racks(cluster: ControlPlane, sizes: Mapping[str, int]) -> None:
     """Nodes of two CPUs, so many in each rack."""

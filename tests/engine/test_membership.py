@@ -22,6 +22,11 @@ def careless(pod):  # type: ignore[no-untyped-def]
 
 
 @bayplan.gang
+def hasty(pod):  # type: ignore[no-untyped-def]
+    return Gang("g", size=2, timeout_seconds=0.001)
+
+
+@bayplan.gang
 def wordy(pod):  # type: ignore[no-untyped-def]
     return "job"
 
@@ -46,6 +51,9 @@ def test_what_is_wrong_with_labels_is_a_problem_and_a_hook_that_fails_is_an_erro
     said = membership([own(careless)], make_pod(), Attempt())
     assert (said.gang, said.problem) == (None, "")
     assert "size is how many pods it has, 1 or more; got 0" in said.error
+    hurried = membership([own(hasty)], make_pod(), Attempt()).error
+    assert "test_membership.py:" in hurried
+    assert "timeout_seconds must be a number, 1 or more; got 0.001" in hurried
     assert "want a Gang or None" in membership([own(wordy)], make_pod(), Attempt()).error
 
 

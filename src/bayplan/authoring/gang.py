@@ -16,6 +16,8 @@ GANG = "bayplan.dev/gang"
 SIZE, TIMEOUT, WITHIN = f"{GANG}-size", f"{GANG}-timeout", f"{GANG}-within"
 KEYS = (GANG, SIZE, TIMEOUT, WITHIN)
 TIMEOUT_SECONDS = 60.0
+# Any tenant may say one: below this it would only be work for the scheduler, and nothing is bound so soon.
+SHORTEST_TIMEOUT_SECONDS = 1.0
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
@@ -30,7 +32,7 @@ class Gang:
     within: Label | str | None = field(default=None, kw_only=True)
     """All on nodes with one value of this label: a `Label`, its key, or a short name such as ``zone``."""
     timeout_seconds: float = field(default=TIMEOUT_SECONDS, kw_only=True)
-    """How long it may take until all are there, and from then until all are bound."""
+    """How long it may take until all are there, and from then until all are bound; 1 or more."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -38,8 +40,10 @@ class Gang:
         at = f"Gang {self.name!r}"
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
             raise ValueError(f"{at}: size is how many pods it has, 1 or more; got {self.size!r}")
-        if not _above_zero(self.timeout_seconds):
-            raise ValueError(f"{at}: timeout_seconds must be a number above 0; got {self.timeout_seconds!r}")
+        if not _long_enough(self.timeout_seconds):
+            raise ValueError(
+                f"{at}: timeout_seconds must be a number, 1 or more; got {self.timeout_seconds!r}"
+            )
         object.__setattr__(self, "within", _label(self.within, at))
 
     @property
@@ -101,9 +105,12 @@ def _timeout(said: Mapping[str, str]) -> float:
     if text is None:
         return TIMEOUT_SECONDS
     try:
-        return Duration(text).seconds
+        seconds = Duration(text).seconds
     except ValueError as error:
         raise ValueError(f"{TIMEOUT}: {error}") from None
+    if not _long_enough(seconds):
+        raise ValueError(f"{TIMEOUT}: want 1s or more; got {text!r}")
+    return seconds
 
 
 def _label(within: Any, at: str) -> Label | None:
@@ -116,6 +123,6 @@ def _label(within: Any, at: str) -> Label | None:
     raise ValueError(f"{at}: within is a label of text, such as Label('rack'), or its key; got {within!r}")
 
 
-def _above_zero(value: Any) -> bool:
+def _long_enough(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and value > 0
+    return number and math.isfinite(value) and value >= SHORTEST_TIMEOUT_SECONDS

@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -45,12 +46,14 @@ class Told:
 
     def __init__(self) -> None:
         self.said: dict[str, str] = {}
+        self.times: Counter[str] = Counter()
 
     def scheduled(self, pod: Pod, node: str) -> None:
         self.said.pop(pod.name, None)
 
     def unscheduled(self, pod: Pod, why: str, message: str, **_: Any) -> None:
         self.said[pod.name] = message
+        self.times[pod.name] += 1
 
 
 class GangStage:

@@ -11,7 +11,7 @@ from bayplan.testing import make_pod
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=60))
 def test_they_come_in_their_order_without_those_who_left(given_keys: list[tuple[int, bool]]) -> None:
-    heap: Tickets[int] = Tickets()
+    heap: Tickets[int, Waiting] = Tickets()
     stay = []
     for ticket, (key, leaves) in enumerate(given_keys, start=1):
         waiting = Waiting(make_pod(f"p{ticket}"), 0.0)
@@ -31,7 +31,7 @@ def test_they_come_in_their_order_without_those_who_left(given_keys: list[tuple[
 
 
 def test_it_is_as_large_as_those_who_are_there() -> None:
-    heap: Tickets[int] = Tickets()
+    heap: Tickets[int, Waiting] = Tickets()
     for number in range(20_000):
         waiting = Waiting(make_pod("p"), 0.0)
         waiting.ticket = number

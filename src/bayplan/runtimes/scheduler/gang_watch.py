@@ -3,8 +3,14 @@
 Members come one after another, and each that comes makes what was said of the others untrue. So it is said
 again after a pause, which doubles. Nothing is held for a gang that waits; a node that somebody made free for
 one of its members is given back at the timeout.
+
+Anybody may make gangs, thousands of them, and say how long they wait: whatever that is, the work for them
+must stay small beside that for everybody else. So what was said already is neither logged nor written down
+again, a gang that has waited too long is told so again after longer and longer pauses, and of many gangs that
+are to be told at the same moment only a few are, before others have their turn.
 """
 
+import itertools
 import logging
 import math
 import time
@@ -13,30 +19,46 @@ from dataclasses import dataclass, field
 
 from bayplan.engine.decision import Decision
 from bayplan.engine.gang_record import waits
-from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.runtimes.scheduler.band import Band
 from bayplan.runtimes.scheduler.inbox import Inbox
 from bayplan.runtimes.scheduler.report import Reporter
 from bayplan.runtimes.scheduler.roster import GangKey
+from bayplan.runtimes.scheduler.tickets import Tickets
 from bayplan.snapshot.cluster import Snapshot
 
 log = logging.getLogger(__name__)
 
 _TELL_SECONDS = (0.5, 60.0)
+# The longest pause between two times of being told that it waits too long, unless its timeout is longer. Less
+# than after what an Event is over: it goes on counting, and the API server does not forget it.
+_LATE_SECONDS = 300.0
+# So many members are told in one go, or one gang: each takes a fraction of a millisecond, and pods wait.
+_IN_ONE_GO = 16
 
 
-@dataclass
+@dataclass(eq=False)
 class _Standing:
     """How long a gang waits, and what its members were told."""
 
+    key: GangKey
     since: float
+    """When it began to wait, or was told at last that it waits too long."""
     tell_at: float = math.inf
     pause: float = _TELL_SECONDS[0]
-    late: bool = False
-    """Whether it has waited too long once."""
+    patience: float = 0.0
+    """Of one that has waited too long: until it is told so again."""
     told: dict[str, str] = field(default_factory=dict)
     """Of one that was judged: why it has no place, by UID."""
+    said: dict[str, str] = field(default_factory=dict)
+    """What each member was told at last, by UID."""
+    due_at: float = math.inf
+    ticket: int = 0
+    """Of ``due_at`` in the line of those who are to be told."""
+
+    def late_at(self, band: Band) -> float:
+        """When it has waited too long, or is to be told so again."""
+        return self.since + max(self.patience, band.gang.timeout_seconds)
 
 
 class GangWatch:
@@ -61,7 +83,8 @@ class GangWatch:
         self._record = record
         self._clock = clock
         self._standing: dict[GangKey, _Standing] = {}
-        self._next = math.inf
+        self._line: Tickets[float, _Standing] = Tickets()
+        self._numbers = itertools.count(1)
 
     @property
     def count(self) -> int:
@@ -92,24 +115,27 @@ class GangWatch:
             self.waits(band)
 
     def done(self, key: GangKey) -> None:
-        """The gang has its places."""
-        self._standing.pop(key, None)
+        """The gang has its places, or nobody of it is there any more."""
+        gone = self._standing.pop(key, None)
+        if gone is not None:
+            gone.ticket = 0
 
     def next_seconds(self) -> float:
         """How long there is nothing to be told."""
-        return max(0.0, self._next - self._clock())
+        first = self._line.first()
+        return math.inf if first is None else max(0.0, first[0] - self._clock())
 
     def flush(self) -> None:
-        """Tell whoever is to be told by now."""
-        now = self._clock()
-        if now < self._next:
-            return
-        self._next = math.inf
-        for key, standing in list(self._standing.items()):
-            band = self._muster(key)
+        """Tell whoever is to be told by now; where that are many, a few, and the others in the next turn."""
+        now, left = self._clock(), _IN_ONE_GO
+        while left > 0 and (first := self._line.first()) is not None and first[0] <= now:
+            standing = first[2]
+            band = self._muster(standing.key)
             if band is None:
-                del self._standing[key]
+                left -= 1
+                self.done(standing.key)
                 continue
+            left -= len(band.waiting)
             try:
                 self._look(band, standing, now)
             except Exception:
@@ -118,23 +144,32 @@ class GangWatch:
             self._due(standing, band)
 
     def _look(self, band: Band, standing: _Standing, now: float) -> None:
-        late = now >= standing.since + band.gang.timeout_seconds
+        late = now >= standing.late_at(band)
         if late:
-            standing.since, standing.late = now, True
-            self._give_up(band)
+            self._give_up(band, standing)
         if late or now >= standing.tell_at:
             standing.tell_at = math.inf
             self._tell(band, standing)
 
     def _of(self, band: Band) -> _Standing:
-        return self._standing.setdefault(band.key, _Standing(self._clock()))
+        known = self._standing.get(band.key)
+        if known is None:
+            known = self._standing[band.key] = _Standing(band.key, self._clock())
+        return known
 
     def _due(self, standing: _Standing, band: Band) -> None:
-        self._next = min(self._next, standing.tell_at, standing.since + band.gang.timeout_seconds)
+        due_at = min(standing.tell_at, standing.late_at(band))
+        if due_at != standing.due_at or not standing.ticket:
+            standing.due_at, standing.ticket = due_at, next(self._numbers)
+            self._line.push((due_at, standing.ticket, standing))
 
-    def _give_up(self, band: Band) -> None:
-        self._metrics.gangs.labels("timeout").inc()
-        log.info("%s: not placed within %g s", band.title, band.gang.timeout_seconds)
+    def _give_up(self, band: Band, standing: _Standing) -> None:
+        timeout = band.gang.timeout_seconds
+        if not standing.patience:
+            self._metrics.gangs.labels("timeout").inc()
+            log.info("%s: not placed within %g s", band.title, timeout)
+        standing.since = self._clock()
+        standing.patience = min(2 * max(standing.patience, timeout), _LATE_SECONDS)
         for one in band.waiting:
             self._inbox.give_back(one.pod.uid)
 
@@ -143,19 +178,20 @@ class GangWatch:
             # Its turn comes, and says more.
             return
         counted = f"{band.title}: {band.discord}" if band.discord else band.counted()
-        late = f"{band.title}: not placed within {band.gang.timeout_seconds:g} s. " if standing.late else ""
-        cluster = self._snapshot()
+        late = (
+            f"{band.title}: not placed within {band.gang.timeout_seconds:g} s. " if standing.patience else ""
+        )
+        before, standing.said = standing.said, {}
         for one in band.waiting:
             if one.place in ("unschedulable", "backoff") and not band.complete:
                 # Nothing but the missing ones can help it now.
                 self._inbox.queue.park(one)
-            said = standing.told.get(one.pod.uid, counted)
-            self._reporter.unscheduled(one.pod, "Unschedulable", late + said)
-            self._note(one.pod, cluster, late + said, judged=one.pod.uid in standing.told)
-        if not standing.told:
+            uid = one.pod.uid
+            said = standing.said[uid] = late + standing.told.get(uid, counted)
+            # Also the same again: it is counted there, and what could not be written is tried again.
+            self._reporter.unscheduled(one.pod, "Unschedulable", said)
+            if before.get(uid) != said and uid not in standing.told:
+                # For `why`; the decision about one that was judged is written down by who judged it.
+                self._record("filter", waits(one.pod, self._snapshot(), said))
+        if standing.said != before and not standing.told:
             log.info("%s", counted)
-
-    def _note(self, pod: Pod, cluster: Snapshot, said: str, *, judged: bool) -> None:
-        """What `why` tells of a member that is not judged."""
-        if not judged:
-            self._record("filter", waits(pod, cluster, said))

@@ -102,6 +102,8 @@ class Gangs:
         """A pod is deleted."""
         key = self.roster.gone(uid)
         if key is not None:
+            if not self.roster.members(key):
+                self.watch.done(key)
             self.watch.changed(key)
             band = self._muster(key)
             if band is not None and band.complete:

@@ -13,7 +13,7 @@ class Line:
 
     def __init__(self, order: Callable[[Pod], Any]) -> None:
         self._order = order
-        self._ready: Tickets[Any] = Tickets()
+        self._ready: Tickets[Any, Waiting] = Tickets()
 
     def join(self, waiting: Waiting) -> None:
         """The pod is ready, for as long as its ticket is this one."""

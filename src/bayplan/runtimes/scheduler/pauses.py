@@ -15,7 +15,7 @@ class Pauses:
     def __init__(self, *, first_seconds: float, longest_seconds: float) -> None:
         self._first_seconds = first_seconds
         self._longest_seconds = longest_seconds
-        self._pausing: Tickets[float] = Tickets()
+        self._pausing: Tickets[float, Waiting] = Tickets()
 
     def until(self, waiting: Waiting) -> float:
         """When the pod may be judged again."""
