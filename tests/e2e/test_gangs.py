@@ -231,6 +231,33 @@ def test_a_hook_says_which_pods_are_a_gang_and_bad_labels_are_told(
         wait_said(cluster, "hasty-0", "bayplan.dev/gang-timeout: want 1s or more; got '1ms'")
 
 
+def test_a_hook_that_is_slow_for_one_pod_stops_that_pod_alone(cluster: ControlPlane, tmp_path: Path) -> None:
+    racks(cluster, {"r1": 3})
+    policy = tmp_path / "policy.py"
+    policy.write_text(
+        "import time\n\n"
+        "import bayplan\n\n"
+        "@bayplan.gang\n"
+        "def ranks(pod):\n"
+        "    if pod.name == 'slow':\n"
+        "        time.sleep(1.5)\n"
+        "    if job := pod.labels.get('job'):\n"
+        "        return bayplan.Gang(job, size=2)\n"
+    )
+    with SecondScheduler(cluster.api, tmp_path, policy, kubeconfig=cluster.kubeconfig):
+        cluster.api.create_pod("slow", cpu="1", scheduler_name=NAME)
+        wait_until(
+            lambda: any("ranks: still running after 1.0 s" in text for text in said(cluster, "slow")),
+            PATIENCE_SECONDS,
+            what="the slow one is told",
+        )
+        for number in range(2):
+            cluster.api.create_pod(f"alone-{number}", cpu="1", scheduler_name=NAME)
+            cluster.api.create_pod(f"rank-{number}", cpu="1", labels={"job": "j"}, scheduler_name=NAME)
+        wait_bound(cluster, 4)
+        assert cluster.api.node_of("slow") is None
+
+
 def racks(cluster: ControlPlane, sizes: Mapping[str, int]) -> None:
     """Nodes of two CPUs, so many in each rack."""
     for rack, count in sizes.items():

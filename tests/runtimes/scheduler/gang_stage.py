@@ -65,6 +65,8 @@ class GangStage:
         policies: Sequence[Policy] = DEFAULT,
         at_once: int = 100,
         gated: bool = False,
+        policy_seconds: float = 5.0,
+        attempt_seconds: float = 20.0,
     ) -> None:
         self.api, self.cache, self.told, self.clock = Api(*script), Cache(), Told(), Clock()
         queue = PodQueue(clock=self.clock, asks=lambda _: gated)
@@ -73,8 +75,11 @@ class GangStage:
         self.registry = CollectorRegistry()
         self.decisions: list[Decision] = []
         self.metrics = Metrics(version="test")
-        self.workers = Workers(size=1, policy_seconds=5, request_seconds=20, stuck_limit=4)
+        self.workers = Workers(
+            size=1, policy_seconds=policy_seconds, request_seconds=attempt_seconds, stuck_limit=4
+        )
         self.policies = tuple(policies)
+        self.generation: Any = self
         ledger = Ledger(
             self.cache,
             self.api,  # type: ignore[arg-type]
@@ -87,7 +92,7 @@ class GangStage:
         metrics = ScheduleMetrics(self.registry)
         self.placing = Placing(live, self.inbox, self.told, metrics, at_once=at_once)  # type: ignore[arg-type]
         self.gangs = Gangs(
-            lambda: self,  # type: ignore[arg-type, return-value]
+            lambda: self.generation,
             inbox=self.inbox,
             live=live,
             workers=self.workers,

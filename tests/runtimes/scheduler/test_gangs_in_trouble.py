@@ -201,7 +201,7 @@ async def test_what_policies_said_before_a_reload_does_not_count_after_it(
 
     async def loaded_meanwhile(*args: Any, **more: Any) -> Any:
         answers = await run(*args, **more)
-        monkeypatch.setattr(stage.gangs, "_generation", lambda: fresh)
+        stage.generation = fresh
         stage.gangs.reload()
         return answers
 

@@ -16,18 +16,18 @@ from bayplan.engine.gang_record import waits
 from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import ALONE
 from bayplan.kube.pod import Pod
-from bayplan.ops.logs import Sparingly
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.runtimes.scheduler.band import Band, muster, refusal
-from bayplan.runtimes.scheduler.gang_judge import PATIENCE_SECONDS, GangJudge
+from bayplan.runtimes.scheduler.gang_judge import GangJudge
 from bayplan.runtimes.scheduler.gang_watch import GangWatch
 from bayplan.runtimes.scheduler.generation import Generation
 from bayplan.runtimes.scheduler.hints import NODES, helped_by, refused_by
 from bayplan.runtimes.scheduler.inbox import Inbox
+from bayplan.runtimes.scheduler.naming import Naming
 from bayplan.runtimes.scheduler.placing import Placing
 from bayplan.runtimes.scheduler.queue import ANYTHING, News, Waiting
 from bayplan.runtimes.scheduler.report import Reporter
-from bayplan.runtimes.scheduler.roster import Answer, GangKey, Roster
+from bayplan.runtimes.scheduler.roster import GangKey, Roster
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.state import news
 from bayplan.state.live import LiveCluster
@@ -59,13 +59,10 @@ class Gangs:
         self._generation = generation
         self._inbox = inbox
         self._cache = live.view.cache
-        self._workers = workers
         self._placing = placing
         self._reporter = reporter
         self._metrics = metrics
         self._record = record
-        self._ran = ran
-        self._warnings = Sparingly()
         self._judge = GangJudge(
             generation,
             workers=workers,
@@ -74,7 +71,8 @@ class Gangs:
             ran=ran,
             rng=rng or random.Random(),  # noqa: S311 - which of equals, no secret
         )
-        self.roster = Roster(self._policies)
+        self.roster = Roster(self._policies, clock=clock)
+        self._naming = Naming(generation, self.roster, workers=workers, ran=ran)
         self.watch = GangWatch(
             self._muster,
             inbox=inbox,
@@ -120,12 +118,9 @@ class Gangs:
             return False
         self.roster.seen(pod)
         began = time.perf_counter()
-        try:
-            problem = await self._ask(pod)
-        except RequestOverrun as error:
-            problem = str(error)
-        if problem:
-            self._failed([waiting], problem, began)
+        asked = await self._naming.ask(pod)
+        if asked.problem:
+            self._failed([waiting], asked.problem, began)
             return True
         said = self.roster.of(pod.uid)
         if said is None or self._inbox.queue.find(pod.uid) is not waiting:
@@ -137,34 +132,14 @@ class Gangs:
             return True
         if said.gang is None:
             return False
-        await self._turn_of((pod.namespace, said.gang.name), waiting)
-        return True
-
-    async def _ask(self, pod: Pod) -> str:
-        """Find out who is in which gang, of the pod's namespace; how that failed, if it did."""
-        pods = self.roster.to_ask(pod.namespace)
-        if not pods:
-            return ""
-        generation = self._generation()
-
-        def work(attempt: Attempt) -> list[Answer]:
-            answers = self.roster.ask(pods, attempt)
-            self._ran(attempt)
-            return answers
-
-        if self.roster.hooked(pods):
-            answers = await self._workers.run(work, patience_seconds=PATIENCE_SECONDS)
+        key = pod.namespace, said.gang.name
+        if asked.whole:
+            await self._turn_of(key, waiting)
         else:
-            answers = work(Attempt())
-        for asked, said in answers:
-            for hook, failure in said.failures:
-                text = f"{failure.text} (pod {asked.key}, gang)"
-                self._warnings.warn(log, f"{hook.title} {failure.kind}", text, pod=asked.key)
-        if self._generation() is not generation:
-            # The policies are others by now, and so may be what they say.
-            return ""
-        self.roster.write(answers)
-        return next((said.error for asked, said in answers if asked.uid == pod.uid), "")
+            # It would wait for members that are there, or go to another rack than they have.
+            why = f"gang {'/'.join(key)}: not all pods of the namespace could be asked about in time"
+            self._failed([waiting], why, began)
+        return True
 
     async def _turn_of(self, key: GangKey, mine: Waiting) -> None:
         band = self._muster(key, mine)

@@ -1,9 +1,11 @@
 """Who is in which gang: pods of ours that say so, or that a policy may say it of, as the watch brings them.
 
 What a pod says is read once. Hooks are asked in a policy thread, and what they said is written down here, by
-the task that owns the queue.
+the task that owns the queue. A pod that a hook failed for is asked about again in its own turn. For the sake
+of others it is only after a rest: they must not meet the same failure in each of their turns.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from bayplan.authoring.gang import may_be_in_gang
@@ -16,15 +18,23 @@ GangKey = tuple[str, str]
 """Namespace and name."""
 Answer = tuple[Pod, Membership]
 
+# Longer than any pause of the queue: a pod that waits there is asked about in its own turn.
+_REST_SECONDS = (30.0, 300.0)
+
 
 class Roster:
     """The pods that may be in a gang, and their gangs."""
 
-    def __init__(self, policies: Callable[[str], Sequence[Policy]]) -> None:
+    def __init__(
+        self, policies: Callable[[str], Sequence[Policy]], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """``policies`` are those of a scheduler's name."""
         self._policies = policies
+        self._clock = clock
         self._pods: dict[str, Pod] = {}
         self._unasked: dict[str, dict[str, None]] = {}
+        # Until when, and how long that is, by UID.
+        self._rests: dict[str, tuple[float, float]] = {}
         self._said: dict[str, Membership] = {}
         self._gangs: dict[GangKey, dict[str, None]] = {}
         # By the name of a scheduler: every event of every pod asks.
@@ -72,9 +82,11 @@ class Roster:
             self.gone(pod.uid)
             self.seen(pod)
 
-    def to_ask(self, namespace: str) -> list[Pod]:
-        """The pods of a namespace that nobody was asked about yet."""
-        return [self._pods[uid] for uid in self._unasked.get(namespace, ())]
+    def to_ask(self, namespace: str, *, first: str = "") -> list[Pod]:
+        """The pods of a namespace that nobody was asked about yet; the one with UID ``first`` never rests."""
+        now, unasked = self._clock(), self._unasked.get(namespace, {})
+        others = [uid for uid in unasked if uid != first and self._rest(uid)[0] <= now]
+        return [self._pods[uid] for uid in ([first, *others] if first in unasked else others)]
 
     def hooked(self, pods: Iterable[Pod]) -> bool:
         """Whether a hook has to be called for one of them."""
@@ -85,11 +97,15 @@ class Roster:
         return [(pod, membership(self._policies(pod.scheduler_name), pod, attempt)) for pod in pods]
 
     def write(self, answers: Iterable[Answer]) -> None:
-        """Keep what was said, of pods that are still the same; a hook that failed is asked again."""
+        """Keep what was said, of pods that are still the same; a hook that failed is asked again, later."""
         for pod, said in answers:
             now = self._pods.get(pod.uid)
             same = now is not None and (now.labels, now.annotations) == (pod.labels, pod.annotations)
-            if said.error or not same or pod.uid in self._said:
+            if not same or pod.uid in self._said:
+                continue
+            if said.error:
+                seconds = min(max(2 * self._rest(pod.uid)[1], _REST_SECONDS[0]), _REST_SECONDS[1])
+                self._rests[pod.uid] = self._clock() + seconds, seconds
                 continue
             self._was_asked(pod)
             self._said[pod.uid] = said
@@ -108,8 +124,12 @@ class Roster:
         """Nobody has to be asked about the pod; namespaces come and go too."""
         unasked = self._unasked.get(pod.namespace, {})
         unasked.pop(pod.uid, None)
+        self._rests.pop(pod.uid, None)
         if not unasked:
             self._unasked.pop(pod.namespace, None)
+
+    def _rest(self, uid: str) -> tuple[float, float]:
+        return self._rests.get(uid, (0.0, 0.0))
 
     def _hooked(self, name: str) -> bool:
         known = self._names_gangs.get(name)
