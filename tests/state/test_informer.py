@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from bayplan.client import channel
+from bayplan.client import channel, retry
 from bayplan.client.connect import Connection
 from bayplan.client.rest import NODES, ApiClient
 from bayplan.kube.node import NodeObject
@@ -275,6 +275,18 @@ async def test_too_many_requests_means_wait_and_not_list() -> None:
         await until(lambda: copy.names == {"a", "b"})
 
         assert [asked["resourceVersion"] for asked in api.asked[1:]] == ["5", "5", "5"]
+        assert informer.lists == 1
+
+
+async def test_a_server_that_names_an_hour_is_asked_much_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy in maintenance names its whole length; the API server behind it may be there in a second."""
+    monkeypatch.setattr(retry, "_RETRY_AFTER_LIMIT_SECONDS", 0.01)
+    away = saying(503, {"message": "maintenance"}, Retry_After="3600")
+    after = streaming([event("ADDED", node("b", 6))], stay=True)
+
+    async with informed(streaming(initial(["a"], 5)), away, away, after) as (informer, copy, _):
+        await until(lambda: copy.names == {"a", "b"})
+
         assert informer.lists == 1
 
 

@@ -11,9 +11,19 @@ from collections.abc import Awaitable, Callable
 from bayplan.client.errors import ApiError, Unreachable
 
 _PAUSES_SECONDS = (0.1, 0.3, 0.9)
-# A server may name any time; whoever waits for this read has other things to do.
-_RETRY_AFTER_LIMIT_SECONDS = 5.0
+# A server may name any time, and a proxy in front of it that of its maintenance: nobody waits for that long
+# to see whether it is there again. With the dice, ten seconds at the most.
+_RETRY_AFTER_LIMIT_SECONDS = 8.0
 _PASSING = frozenset({429, 500, 502, 503, 504})
+
+
+def asked_pause_seconds(error: ApiError, dice: random.Random) -> float | None:
+    """How long to wait since the server asked for it (``Retry-After``), within reason; ``None``: it did not.
+
+    Not earlier than asked, and not all at the same moment.
+    """
+    asked = error.retry_after_seconds
+    return min(_RETRY_AFTER_LIMIT_SECONDS, asked) * dice.uniform(1.0, 1.25) if asked else None
 
 
 class Retry:
@@ -53,11 +63,8 @@ class Retry:
         return await attempt(deadline - self._clock())
 
     def _after(self, error: ApiError, usual_seconds: float) -> float:
-        asked = error.retry_after_seconds
-        if not asked:
-            return self._jittered(usual_seconds)
-        # Never earlier than asked, and not all at the same moment.
-        return min(_RETRY_AFTER_LIMIT_SECONDS, asked * self._dice.uniform(1.0, 1.25))
+        asked = asked_pause_seconds(error, self._dice)
+        return self._jittered(usual_seconds) if asked is None else asked
 
     def _jittered(self, seconds: float) -> float:
         return seconds * self._dice.uniform(0.5, 1.0)

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from bayplan.client.errors import ApiError, ConnectError, Silent
 from bayplan.client.rest import ApiClient, Resource, WatchEvent
+from bayplan.client.retry import asked_pause_seconds
 from bayplan.client.watch import WithMetadata, bookmark, watch
 from bayplan.kube.meta import NO_META
 from bayplan.state.pulse import Pulse
@@ -251,7 +252,8 @@ class Informer(Generic[T]):
             self._consistent = True
             log.info("watching %s: the past is gone (410), listing again", self._path)
             return 0.0 if self._failures == 0 else self._backoff()
-        pause = error.retry_after_seconds or self._backoff()
+        # A whole Retry-After of a proxy's maintenance would leave us blind long after it is over.
+        pause = asked_pause_seconds(error, self._dice) or self._backoff()
         log.warning("%s; trying again in %.1f s", error, pause)
         return pause
 
