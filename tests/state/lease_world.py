@@ -9,6 +9,7 @@ from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.lease import Lease, LeaseSpec
 from bayplan.state.handover import Callers, Succession
 from bayplan.state.notes import Notes
+from bayplan.state.retreat import Sight
 from bayplan.state.writer import LeaseOptions, Writer
 
 DURATION, MARGIN = 15, 5.0
@@ -28,6 +29,8 @@ class Leases:
         self.writes: list[str] = []
         self.handed_over = 0
         """How often a holder wrote another one into it."""
+        self.given_up: list[str] = []
+        """Who gave it up, to a successor or to nobody, in order."""
         self.dice: Random | None = None
         """Where it is there, requests take turns by chance, and answers get lost."""
 
@@ -68,7 +71,10 @@ class Leases:
             await asyncio.sleep(0)
 
     def _store(self, metadata: dict[str, object], spec: LeaseSpec, *, version: int) -> Lease:
-        self.handed_over += spec.lease_duration_seconds == PICK_UP
+        handed_over = spec.lease_duration_seconds == PICK_UP
+        self.handed_over += handed_over
+        if self.stored is not None and self.stored.holder and (handed_over or not spec.holder_identity):
+            self.given_up.append(self.stored.holder)
         self.writes.append(spec.holder_identity or "nobody")
         self.stored = Lease({**metadata, "resourceVersion": str(version)}, spec)
         return self.stored
@@ -104,13 +110,15 @@ class Turns:
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[asyncio.Task[None]] = []
         self.able = True
+        self.blind = ""
         self.quiet, self.binding, self.unsettled = True, 0, 0
         self.changes: list[bool] = []
         self.writer = Writer(
             world.leases,  # type: ignore[arg-type]
             LeaseOptions("bayplan", "default", name, DURATION, MARGIN),
             caught_up=world.caught_up,
-            succession=Succession(able=lambda: self.able, on_change=self.changes.append),
+            succession=Succession(able=lambda: self.able and not self.blind, on_change=self.changes.append),
+            sight=Sight(lambda: self.blind, lambda: self.binding, lambda: self.unsettled),
             clock=lambda: world.now,
             sleep=self._wait,
         )

@@ -458,6 +458,46 @@ async def test_a_view_that_is_not_listed_says_why() -> None:
             await asyncio.gather(task, return_exceptions=True)
 
 
+@contextlib.asynccontextmanager
+async def viewed(*script: Reply, max_age_seconds: float) -> AsyncIterator[LiveView]:
+    async with api_server(*script, for_ever=True) as (client, _):
+        view = LiveView(client, max_age_seconds=max_age_seconds, nodes_only=True)
+        task = asyncio.create_task(view.run())
+        try:
+            yield view
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_view_that_is_cut_off_for_too_long_is_blind_until_it_sees_again() -> None:
+    away, there = saying(503, {"message": "away"}), streaming(initial(["a"], 5), stay=True)
+    script = [streaming(initial(["a"], 5)), *[away] * 60, there]
+
+    async with viewed(*script, max_age_seconds=0.05) as view:
+        await view.listed()
+        assert view.blind() == ""
+        await until(lambda: "503: away" in view.blind())
+        assert view.blind().startswith("cut off from the API server for ")
+
+        await until(lambda: view.blind() == "")
+
+
+async def test_a_view_that_cannot_be_listed_is_blind_after_the_same_time() -> None:
+    async with viewed(saying(403, {"message": "nodes is forbidden"}), max_age_seconds=0.2) as view:
+        await until(lambda: "403" in view.problem())
+        assert view.blind() == "" or view.age_seconds > 0.2
+
+        await until(lambda: view.blind().startswith("the cluster is not listed yet: "))
+
+
+async def test_a_first_list_that_takes_its_time_does_not_make_blind() -> None:
+    async with viewed(streaming([event("ADDED", node("a", 1))], stay=True), max_age_seconds=0.05) as view:
+        await until(lambda: view.age_seconds > 0.1)
+
+        assert (view.problem(), view.blind()) == ("the cluster is not listed yet", "")
+
+
 async def test_a_bookmark_that_cannot_be_read_does_not_end_the_informer() -> None:
     odd = streaming([*initial(["a"], 5), event("BOOKMARK", {"metadata": "none"})])
 

@@ -407,6 +407,22 @@ async def test_a_cancelled_bind_may_have_landed_and_keeps_its_place() -> None:
     assert api.bound == {"u": "a"}
 
 
+async def test_a_bind_counts_as_sent_until_it_is_answered_or_in_doubt() -> None:
+    api, pod = Api(ConnectError("the connection broke")), make_pod("p", uid="p")
+    ledger = make_ledger(api, make_cache(pod))
+    api.hold.clear()
+    binding = asyncio.create_task(bind(ledger, pod, "a"))
+    await until(lambda: api.posts == ["a"])
+    assert (ledger.sending_count, ledger.unsettled_count) == (1, 0)
+
+    api.hold.set()
+    await binding
+    assert ledger.sending_count + ledger.unsettled_count > 0, "there is no moment between the two"
+    await until(lambda: ledger.sending_count + ledger.unsettled_count == 0)
+
+    assert api.bound == {"p": "a"}
+
+
 async def test_what_the_last_word_needs_from_outside_is_waited_for_before_the_turn() -> None:
     slow, quick, api = make_pod("slow", uid="s"), make_pod("quick", uid="q"), Api()
     cache = make_cache(slow, quick)

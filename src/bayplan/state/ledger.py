@@ -64,6 +64,7 @@ class Ledger:
         # A lock is here for as long as somebody holds it or waits for it.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._rolling: dict[str, asyncio.Task[None]] = {}
+        self._sending = 0
 
     @property
     def term(self) -> int:
@@ -79,6 +80,11 @@ class Ledger:
     def unsettled_count(self) -> int:
         """Binds whose outcome is not known yet."""
         return len(self._cache.unsettled)
+
+    @property
+    def sending_count(self) -> int:
+        """Binds that the API server has been asked for, and has not answered."""
+        return self._sending
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod; doing it twice is doing it once; `BindRefused` says why it could not be."""
@@ -179,16 +185,20 @@ class Ledger:
         # Asked once more here: the policies' last word takes time, and a paused process loses more.
         if problem := self._why_not():
             raise BindUnknown(problem) if unsure else BindRefused(problem)
-        await bind_pod(
-            self._client,
-            namespace=pod.namespace,
-            name=pod.name,
-            uid=pod.uid,
-            node=node,
-            annotations=self._cache.assumed_annotations(pod),
-            unsure=unsure,
-            timeout_seconds=self._timeout_seconds,
-        )
+        self._sending += 1
+        try:
+            await bind_pod(
+                self._client,
+                namespace=pod.namespace,
+                name=pod.name,
+                uid=pod.uid,
+                node=node,
+                annotations=self._cache.assumed_annotations(pod),
+                unsure=unsure,
+                timeout_seconds=self._timeout_seconds,
+            )
+        finally:
+            self._sending -= 1
 
     async def _find(self, namespace: str, name: str, uid: str) -> Pod:
         """The pod that is meant: from the view, or from the API server where the view is behind."""

@@ -12,6 +12,7 @@ from bayplan.state.garbage import keep_what_is_here
 from bayplan.state.handover import Callers, Succession
 from bayplan.state.ledger import Commit, Ledger, Prepare
 from bayplan.state.nudge import PODS, Nudge, NudgeOptions
+from bayplan.state.retreat import Sight
 from bayplan.state.verify import Verification, caught_up, unaccounted, verify
 from bayplan.state.view import Follower, LiveView, list_cluster
 from bayplan.state.writer import LeaseOptions, Writer
@@ -69,7 +70,17 @@ class LiveCluster:
             succession = None
             if on_succession is not None:
                 succession = Succession(able=lambda: not self.view.problem(), on_change=on_succession)
-            self.writer = Writer(api, lease, caught_up=self._caught_up, succession=succession)
+            self.writer = Writer(
+                api,
+                lease,
+                caught_up=self._caught_up,
+                succession=succession,
+                sight=Sight(
+                    self.view.blind,
+                    lambda: self.ledger.sending_count,
+                    lambda: self.ledger.unsettled_count,
+                ),
+            )
         self.ledger = Ledger(
             self.view.cache,
             client,

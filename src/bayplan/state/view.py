@@ -227,6 +227,15 @@ class LiveView:
             return f"cut off from the API server for {self.age_seconds:.0f} s{self._why()}"
         return ""
 
+    def blind(self) -> str:
+        """Why others should do our work: for too long we have seen nothing; ``""`` otherwise.
+
+        A first list that takes its time is none of it, while nothing has gone wrong.
+        """
+        if self.age_seconds <= self._max_age_seconds:
+            return ""
+        return self.problem() if self._complete or self._why() else ""
+
     @property
     def _complete(self) -> bool:
         # What was listed once is never unlisted.

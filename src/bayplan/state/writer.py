@@ -4,7 +4,8 @@ Two servers do not see what the other is about to hand out, so only one may. The
 and counts its time from the moment it *sent* the renewal, by a clock that cannot be set; it stops early
 enough for a bind that is under way to end. Whoever takes over waits until the Lease has not moved for its
 whole duration, by its own clock, and then until its view agrees with the API server: what the old holder
-bound is in it before the first bind of the new one. A holder that leaves hands it over: see `handover`.
+bound is in it before the first bind of the new one. A holder that leaves hands it over: see `handover`; one
+that does not see the cluster leaves it to others: see `retreat`.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.lease import Lease, LeaseApi, LeaseSpec, micro_time
 from bayplan.state.handover import Callers, Departure, Succession
 from bayplan.state.notes import Notes, give_away, write_notes
+from bayplan.state.retreat import Retreat, Sight
 from bayplan.state.seen import Seen
 
 log = logging.getLogger(__name__)
@@ -52,12 +54,14 @@ class Writer:
         *,
         caught_up: Callable[[float], Awaitable[None]],
         succession: Succession | None = None,
+        sight: Sight | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """``caught_up`` returns when the view has everything that was there at a moment of the clock.
 
-        Without a ``succession`` we take over from nobody before he is gone.
+        Without a ``succession`` we take over from nobody before he is gone. By our ``sight`` the Lease is
+        for others while we are blind.
         """
         self.identity = options.identity
         self.tried = asyncio.Event()
@@ -67,6 +71,9 @@ class Writer:
         self.succession = succession or Succession()
         self.succession.wake = self._wake
         self._departure: Departure | None = None
+        self._retreat = Retreat(
+            sight or Sight(), margin_seconds=options.margin_seconds, least_seconds=options.duration_seconds
+        )
         self._woken = asyncio.Event()
         self._renewed_at = float("-inf")
         self._api = api
@@ -77,6 +84,7 @@ class Writer:
         self._sleep = sleep
         self._mine: Lease | None = None
         self._held_until = float("-inf")
+        self._term_began = float("-inf")
         self._ready_term = 0
         self._theirs: Seen | None = None
         self._error = ""
@@ -85,7 +93,8 @@ class Writer:
     @property
     def holds(self) -> bool:
         """Whether the Lease is ours, with time for a bind left."""
-        return self._ours and not (self._departure is not None and self._departure.closed)
+        closed = self._retreat.closed or (self._departure is not None and self._departure.closed)
+        return self._ours and not closed
 
     @property
     def _ours(self) -> bool:
@@ -101,6 +110,8 @@ class Writer:
             return f"{self._title} cannot be had: {self._error}"
         if self._theirs is not None:
             return f"another server binds: {self._title} is held by {self._theirs.lease.holder}"
+        if blind := self._retreat.reason:
+            return f"{self._title} is left to others: {blind}"
         return f"{self._title} is not ours yet"
 
     def why_not_ready(self) -> str:
@@ -167,7 +178,7 @@ class Writer:
         seconds = self._duration_seconds / _RENEWALS
         if self._changing_hands:
             seconds = _HANDOVER_SECONDS
-        elif not self._ours or self._departure is not None:
+        elif not self._ours or self._departure is not None or self._retreat.closed:
             seconds = min(_STANDBY_SECONDS, seconds)
         resting = [
             asyncio.ensure_future(self._sleep(seconds)),
@@ -181,8 +192,9 @@ class Writer:
         self._woken.clear()
 
     async def _step(self) -> None:
-        """Renew it, take it, hand it over, or look who has it."""
-        if self._departure is None and self._mine is not None and await self._write(self._mine):
+        """Renew it, take it, hand it over, leave it to others, or look who has it."""
+        goes_on = self._departure is None and not self._is_for_others()
+        if goes_on and self._mine is not None and await self._write(self._mine):
             return
         try:
             lease = await self._api.read()
@@ -190,25 +202,49 @@ class Writer:
             if error.status != 404:
                 raise
             self._held_until = float("-inf")
-            if self._theirs is None or self._theirs.left(self._clock()) <= 0:
+            # Somebody may have deleted it under a holder, who may not know yet.
+            free = self._theirs is None or self._theirs.left(self._clock()) <= 0
+            if free and not self._is_for_others():
                 await self._write(None)
-            # Else somebody has deleted it under a holder, who may not know yet.
             return
         if lease.holder != self.identity:
             # Whatever we believed: the API server knows better.
             self._held_until = float("-inf")
         if self._departure is not None and not self.succession.begun:
             await self._depart(lease, self._departure)
+        elif self._is_for_others():
+            await self._leave_to_others(lease)
         elif lease.holder in ("", self.identity) or self._run_out(lease):
             await self._write(lease)
         else:
             await self._stand_by(lease)
+
+    def _is_for_others(self) -> bool:
+        """Whether we are blind, and may be without it; one that was promised to us we take all the same."""
+        if self._ours:
+            return self._retreat.due(now=self._clock(), since=self._term_began)
+        self._retreat.stay()
+        return not self.succession.begun and bool(self._retreat.reason)
+
+    async def _leave_to_others(self, lease: Lease) -> None:
+        """Give it up; where it is not ours, only look who has it."""
+        if self._ours:
+            log.warning("%s is left to others: %s", self._title, self._retreat.reason)
+            # What was promised to us, we have had.
+            self.succession.end()
+            await self._give(lease)
+        elif lease.holder not in ("", self.identity):
+            self._run_out(lease)
+        else:
+            self._theirs = None
 
     async def _depart(self, lease: Lease, departure: Departure) -> None:
         """Hand it over when it is time, and keep it until then."""
         if not self._ours:
             departure.over.set()
             return
+        # Who ends goes the way of those who end, blind or not.
+        self._retreat.stay()
         self._mine = lease
         notes, now = Notes.of(lease), self._clock()
         if departure.due(notes, now=now):
@@ -287,6 +323,7 @@ class Writer:
 
     def _begin_term(self) -> None:
         self.terms += 1
+        self._term_began = self._clock()
         log.info("%s is ours (%s)", self._title, self.identity)
         if self._catching_up is not None:
             self._catching_up.cancel()
