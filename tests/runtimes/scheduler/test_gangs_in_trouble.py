@@ -242,3 +242,23 @@ async def test_a_gang_that_cannot_be_judged_counts_as_errors(stages: Any) -> Non
 
     labels = {"result": "error", "profile": "ours"}
     assert stage.registry.get_sample_value("bayplan_schedule_attempts_total", labels) == 1
+
+
+async def test_a_surprise_with_a_gang_counts_as_errors_and_each_member_is_told(
+    stages: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = stages()
+    stage.node("n1")
+
+    async def surprise(*_: Any) -> None:
+        raise RuntimeError("what was that")
+
+    monkeypatch.setattr(stage.gangs, "_attempt", surprise)
+    stage.gang("g", 2)
+    await stage.turns()
+
+    labels = {"result": "error", "profile": "ours"}
+    assert stage.registry.get_sample_value("bayplan_schedule_attempts_total", labels) == 2
+    text = "gang default/g: RuntimeError: what was that"
+    assert stage.told.said == {"g-0": text, "g-1": text}
+    assert stage.inbox.queue.count("backoff") == 2

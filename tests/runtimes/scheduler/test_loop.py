@@ -55,6 +55,9 @@ class Stage:
         self.sent: list[str] = []
         self.unseen: set[str] = set()
         self.surprises_later: set[str] = set()
+        self.told: list[tuple[str, str, str]] = []
+        self.mute = False
+        self.registry = CollectorRegistry()
         self.judges = {"ours": Judge()}
         self.sources = SimpleNamespace(asked={}, current=NO_READINGS)
         cache = SimpleNamespace(snapshot=lambda: CLUSTER)
@@ -69,6 +72,7 @@ class Stage:
             concerns=lambda _: False,
         )
         nothing: Any = SimpleNamespace()
+        reporter: Any = SimpleNamespace(unscheduled=self._unscheduled)
         self.loop = Loop(
             self,  # type: ignore[arg-type]
             inbox=self.inbox,
@@ -78,8 +82,8 @@ class Stage:
             placing=self,  # type: ignore[arg-type]
             evicting=nothing,
             gangs=gangs,  # type: ignore[arg-type]
-            reporter=nothing,
-            metrics=ScheduleMetrics(CollectorRegistry()),
+            reporter=reporter,
+            metrics=ScheduleMetrics(self.registry),
         )
         for name in pods:
             self.inbox.pod_is(make_pod(name, uid=name, spec=OURS))
@@ -89,6 +93,18 @@ class Stage:
 
     async def _alone(self, waiting: Waiting) -> bool:
         return False
+
+    def _unscheduled(self, pod: Pod, why: str, message: str, **_: object) -> None:
+        if self.mute:
+            raise RuntimeError("nothing can be told")
+        self.told.append((pod.name, why, message))
+
+    def ended(self, *_: object) -> None:
+        """As somebody who looks on."""
+
+    def attempts(self, result: str) -> float | None:
+        labels = {"result": result, "profile": "ours"}
+        return self.registry.get_sample_value("bayplan_schedule_attempts_total", labels)
 
     @contextlib.contextmanager
     def used(self) -> Iterator["Stage"]:
@@ -142,3 +158,31 @@ async def test_a_pod_that_is_on_its_way_is_not_tried_again_whatever_went_wrong_t
         await until(lambda: stage.sent == ["a"] and not stage.inbox.wake.is_set())
 
     assert stage.inbox.queue.count("placed") == 1
+    assert stage.attempts("error") is None, "what becomes of it is counted there"
+    assert stage.told == []
+
+
+@pytest.mark.parametrize(
+    "pods", [pytest.param(["a"], id="for itself"), pytest.param(["a", "b", "c"], id="together with others")]
+)
+async def test_a_surprise_counts_as_an_error_and_the_pod_is_told(pods: list[str]) -> None:
+    stage = Stage(*pods)
+    stage.unseen = {"a"}
+
+    async with stage.running():
+        await until(lambda: stage.inbox.queue.count("backoff") == 1 and len(stage.sent) == len(pods) - 1)
+
+    assert stage.attempts("error") == 1
+    assert stage.told == [("a", "SchedulerError", "RuntimeError: what was that")]
+
+
+async def test_a_surprise_of_which_nobody_can_be_told_does_not_stop_the_loop() -> None:
+    stage = Stage("a")
+    stage.unseen, stage.mute = {"a"}, True
+
+    async with stage.running():
+        await until(lambda: stage.inbox.queue.count("backoff") == 1)
+        stage.inbox.pod_is(make_pod("b", uid="b", spec=OURS))
+        await until(lambda: stage.sent == ["b"])
+
+    assert stage.attempts("error") == 1

@@ -158,6 +158,19 @@ async def test_a_node_that_went_while_the_pod_was_judged_is_not_used() -> None:
 
     assert stage.api.posts == []
     assert stage.inbox.queue.count("backoff") == 1
+    assert stage.told.said == [("unscheduled", "p0", "SchedulerError")]
+    assert stage.attempts("error") == 1
+
+
+async def test_of_a_pod_that_has_a_node_meanwhile_nothing_is_said() -> None:
+    stage = Stage()
+    waiting = stage.take()
+    stage.cache.put_pod(make_pod("p0", uid="p0", spec={**OURS, "nodeName": "n1"}))
+
+    await stage.place(waiting)
+
+    assert stage.api.posts == []
+    assert (stage.told.said, stage.attempts("error")) == ([], None)
 
 
 async def test_a_bound_pod_is_news_for_those_who_want_to_be_near_it() -> None:

@@ -87,7 +87,9 @@ async def test_where_one_node_is_gone_nobody_is_assumed() -> None:
     assert not together(stage, nodes=("n1", "gone"))
 
     assert stage.on_node() == 0
-    assert stage.inbox.queue.count("taken") == 2, "for the caller to bring back"
+    assert stage.inbox.queue.count("backoff") == 2
+    assert stage.told.said == [("unscheduled", name, "SchedulerError") for name in ("p0", "p1")]
+    assert stage.attempts("error") == 2
 
 
 async def test_where_one_does_not_get_its_volume_kept_nobody_is_assumed_and_the_others_give_theirs_back() -> (

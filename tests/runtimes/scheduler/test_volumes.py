@@ -55,6 +55,18 @@ async def test_the_next_pod_does_not_take_the_same_volume() -> None:
     assert stage.api.bound == {"first": "n1", "second": "n1"}
 
 
+async def test_who_finds_his_volume_taken_meanwhile_is_told_and_comes_again() -> None:
+    stage = Stage(claim("one"), claim("two"), volume("a"))
+    stage.api.hold.clear()
+
+    await stage.place("first", "one")
+    await stage.place("second", "two")
+
+    assert stage.inbox.queue.count("backoff") == 1
+    assert [name for name, _ in stage.said] == ["second"]
+    assert stage.said[0][1].startswith('running Reserve plugin "VolumeBinding": ')
+
+
 class TestARefusedWrite:
     async def test_frees_the_volume_and_leaves_what_was_written(self) -> None:
         stage = Stage(claim("one"), claim("two"), volume("a"), volume("b"))

@@ -69,7 +69,7 @@ class Stage:
         live: Any = SimpleNamespace(view=SimpleNamespace(cache=self.cache), ledger=ledger)
         reporter: Any = SimpleNamespace(
             scheduled=lambda pod, node: self.said.append((pod.name, node)),
-            unscheduled=lambda pod, _, message: self.said.append((pod.name, message)),
+            unscheduled=lambda pod, _, message, **__: self.said.append((pod.name, message)),
         )
         self.inbox = Inbox(["ours"], PodQueue(), Nominations())
         metrics = ScheduleMetrics(CollectorRegistry())

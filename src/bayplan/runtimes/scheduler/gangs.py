@@ -162,14 +162,17 @@ class Gangs:
             return
         for one in others:
             self._inbox.queue.take_too(one)
+        began = time.perf_counter()
         try:
             await self._attempt(band, unit)
-        except Exception:
+        except Exception as error:
             # One gang must not be what stops all others, nor be forgotten.
             log.exception("%s: the attempt failed", band.title)
-            for one in unit:
-                if one.place == "taken":
-                    self._inbox.failed(one)
+            taken = [one for one in unit if one.place == "taken"]
+            for one in taken:
+                self._inbox.failed(one)
+            here = [one for one in taken if self._inbox.queue.find(one.pod.uid) is one]
+            self._tell_failed(here, f"{band.title}: {type(error).__name__}: {error}", began)
 
     async def _attempt(self, band: Band, unit: Sequence[Waiting]) -> None:
         began = time.perf_counter()
@@ -196,8 +199,6 @@ class Gangs:
         if not self._placing.place_all(
             places, title=band.title, began=began, timeout_seconds=timeout_seconds
         ):
-            for one in unit:
-                self._inbox.failed(one)
             return
         self._metrics.gangs.labels("placed").inc()
         where = f" in {plan.domain}" if plan.domain else ""
@@ -224,11 +225,15 @@ class Gangs:
         log.info("%s", told[plan.misfit.pod.uid], extra={"pod": plan.misfit.pod.key})
 
     def _failed(self, unit: Sequence[Waiting], message: str, began: float) -> None:
+        for one in unit:
+            log.warning("pod %s: %s", one.pod.key, message, extra={"pod": one.pod.key})
+            self._inbox.failed(one)
+        self._tell_failed(unit, message, began)
+
+    def _tell_failed(self, unit: Sequence[Waiting], message: str, began: float) -> None:
         seconds = time.perf_counter() - began
         for one in unit:
             self._metrics.attempted("error", one.pod.scheduler_name, seconds=seconds)
-            log.warning("pod %s: %s", one.pod.key, message, extra={"pod": one.pod.key})
-            self._inbox.failed(one)
             self._reporter.unscheduled(one.pod, "SchedulerError", message)
 
     def _parked(self, waiting: Waiting, message: str) -> None:

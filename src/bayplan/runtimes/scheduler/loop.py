@@ -88,19 +88,29 @@ class Loop:
             if waiting is None:
                 await self._news()
                 continue
+            began = time.perf_counter()
             try:
                 if not await self._gangs.turn(waiting) and not await self._attempt_several(waiting):
                     await self._attempt(waiting)
-            except Exception:
-                self._surprised(waiting)
+            except Exception as error:
+                self._surprised(waiting, error, began)
             # Whatever was awaited may have been there already: binds and watches must have their turn.
             await asyncio.sleep(0)
 
-    def _surprised(self, waiting: Waiting) -> None:
+    def _surprised(self, waiting: Waiting, error: Exception, began: float) -> None:
         """One pod must not be what stops all others, nor be forgotten; one that is on its way is not."""
-        log.exception("pod %s: the attempt failed", waiting.pod.key, extra={"pod": waiting.pod.key})
-        if waiting.place == "taken":
-            self._inbox.failed(waiting)
+        pod = waiting.pod
+        log.exception("pod %s: the attempt failed", pod.key, extra={"pod": pod.key})
+        if waiting.place != "taken" or pod.uid not in self._inbox.queue:
+            # Where it is now, it is told what becomes of it; or it is gone.
+            return
+        self._inbox.failed(waiting)
+        self._metrics.attempted("error", pod.scheduler_name, seconds=time.perf_counter() - began)
+        try:
+            self._unscheduled(pod, "SchedulerError", f"{type(error).__name__}: {error}")
+        except Exception:
+            # Perhaps it is the telling that went wrong.
+            log.exception("pod %s: it is not told of that", pod.key, extra={"pod": pod.key})
 
     async def last_word(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
         """Whether a pod may still be on the node of a bind that was under way when we were not the one."""
@@ -162,8 +172,8 @@ class Loop:
                 )
                 if pod.uid in self._inbox.queue:
                     await self._placing.place(waiting, one.found.node, one.found.annotations, began=began)
-            except Exception:
-                self._surprised(waiting)
+            except Exception as error:
+                self._surprised(waiting, error, began)
             began += each_seconds
         return bool(placed)
 
@@ -206,6 +216,9 @@ class Loop:
                 found = await self._judge(waiting.pod, generation, began=began)
         except RequestOverrun as error:
             return self._failed(waiting, str(error), began)
+        except Exception as error:
+            self._onlookers.ended("error", f"{type(error).__name__}: {error}")
+            raise
         self._metrics.algorithm_duration.observe(time.perf_counter() - began)
         if waiting.pod.uid not in self._inbox.queue:
             return None
@@ -255,7 +268,10 @@ class Loop:
         self._tell(pod, "Unschedulable", found.message, began, result="unschedulable")
 
     def _tell(self, pod: Pod, why: Why, message: str, began: float, *, result: str) -> None:
-        kept = self._inbox.nominations.of(pod.uid)
-        self._reporter.unscheduled(pod, why, message, nominated_node=kept.node if kept else "")
+        self._unscheduled(pod, why, message)
         self._metrics.attempted(result, pod.scheduler_name, seconds=time.perf_counter() - began)
         self._onlookers.ended(result, message if result == "error" else "")
+
+    def _unscheduled(self, pod: Pod, why: Why, message: str) -> None:
+        kept = self._inbox.nominations.of(pod.uid)
+        self._reporter.unscheduled(pod, why, message, nominated_node=kept.node if kept else "")

@@ -71,6 +71,19 @@ class Outcomes:
         if now is not None and same and now.node_name == one.node:
             self._bound(one, now)
 
+    def not_sent(self, waiting: Waiting, node: str, problem: str, *, began: float) -> None:
+        """The pod comes again: it could not even be sent. ``""`` is a problem of which nobody is told."""
+        pod = waiting.pod
+        self._inbox.failed(waiting)
+        if not problem:
+            return
+        log.info("pod %s does not go to %s: %s", pod.key, node, problem, extra={"pod": pod.key})
+        self._on_bind(pod, node, problem)
+        self._metrics.attempted("error", pod.scheduler_name, seconds=time.perf_counter() - began)
+        # Room that was made for it is still kept.
+        kept = self._inbox.nominations.of(pod.uid)
+        self._reporter.unscheduled(pod, "SchedulerError", problem, nominated_node=kept.node if kept else "")
+
     def _back(self, one: Placement, now: Pod, problem: str) -> None:
         self._inbox.pod_is(now)
         self._inbox.failed(one.waiting)

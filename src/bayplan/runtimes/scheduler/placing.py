@@ -96,8 +96,8 @@ class Placing:
     ) -> None:
         """Count the pod on the node from now on, and bind it as soon as there is a free hand."""
         one = self._ready(waiting, node, began=began)
-        if one is None:
-            self._inbox.failed(waiting)
+        if isinstance(one, str):
+            self._outcomes.not_sent(waiting, node, one, began=began)
             return
         self._assume(one, annotations)
         self._inbox.told(news.PLACED)
@@ -118,9 +118,9 @@ class Placing:
         """Count all these pods on their nodes from now on, and bind them; or none, where one cannot be.
 
         None is bound before all have their volumes. Those that are not sent in time give their places back.
-        ``title`` is what they are together.
+        Where one cannot go, all come again, and are told why. ``title`` is what they are together.
         """
-        together = self._all_ready(places, began=began)
+        together = self._all_ready(places, title=title, began=began)
         if not together:
             return False
         for one, (_, _, annotations) in zip(together, places, strict=True):
@@ -136,35 +136,46 @@ class Placing:
         return True
 
     def _all_ready(
-        self, places: Sequence[tuple[Waiting, str, Mapping[str, str]]], *, began: float
+        self, places: Sequence[tuple[Waiting, str, Mapping[str, str]]], *, title: str, began: float
     ) -> list[Placement]:
         """All of them, or nobody: what was kept for the first ones is given back then."""
         found: list[Placement] = []
+        problem = ""
         try:
             for waiting, node, _ in places:
                 one = self._ready(waiting, node, began=began)
-                if one is None:
+                if isinstance(one, str):
+                    problem = one and f"{title}: member {waiting.pod.name} is not bound: {one}"
                     break
                 found.append(one)
         finally:
-            if len(found) < len(places):
-                for one in found:
-                    self._give_back(one)
+            short = len(found) < len(places)
+            if short:
+                for placed in found:
+                    self._give_back(placed)
                 found.clear()
+        if short:
+            for waiting, node, _ in places:
+                self._outcomes.not_sent(waiting, node, problem, began=began)
         return found
 
-    def _ready(self, waiting: Waiting, node: str, *, began: float) -> Placement | None:
-        """The pod as it is now, with what is kept for it; ``None`` where it cannot go there after all."""
+    def _ready(self, waiting: Waiting, node: str, *, began: float) -> Placement | str:
+        """The pod as it is now, with what is kept for it; or why it cannot go there after all.
+
+        That is ``""`` for a pod that is gone, is another one, or has its node: the watch has told.
+        """
         cache = self._live.view.cache
         pod = cache.pod(waiting.pod.key)
-        if pod is None or pod.uid != waiting.pod.uid or pod.node_name or cache.node(node) is None:
-            # The watch went on while the pod was judged: it, or the node, is not what it was.
-            return None
+        if pod is None or pod.uid != waiting.pod.uid or pod.node_name:
+            return ""
+        if cache.node(node) is None:
+            # The watch went on while the pod was judged.
+            return f"node {node} is gone"
         try:
             kept = self._volumes.keep(pod, node) if self._volumes is not None else None
         except VolumesRefused as error:
-            log.info("pod %s does not go to %s: %s", pod.key, node, error, extra={"pod": pod.key})
-            return None
+            # Somebody who was judged at the same time has what it was meant to get.
+            return f'running Reserve plugin "VolumeBinding": {error}'
         return Placement(waiting, pod, node, kept, self._live.ledger.term, began)
 
     def _assume(self, one: Placement, annotations: Mapping[str, str]) -> None:
