@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.client.errors import ApiError
+from bayplan.ops.tracing import begin, current_trace
 from bayplan.runtimes.scheduler.queue import Waiting
 from bayplan.runtimes.scheduler.volumes_kept import VolumesRefused
 from tests.runtimes.scheduler.test_placing import Stage
@@ -103,6 +104,16 @@ async def test_where_one_does_not_get_its_volume_kept_nobody_is_assumed_and_the_
 
     assert stage.on_node() == 0
     assert volumes.released == ["p0"]
+
+
+async def test_those_that_cannot_go_are_not_told_of_in_the_trace_of_the_pod_before_them() -> None:
+    stage, traces = Stage(pods=2), []
+    stage.placing._outcomes._on_bind = lambda *_: traces.append(current_trace())
+    begin("schedule", 1, {})
+
+    assert not together(stage, nodes=("n1", "gone"))
+
+    assert traces == [None, None]
 
 
 async def test_a_refused_bind_is_of_that_pod_alone() -> None:

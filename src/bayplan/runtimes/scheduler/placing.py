@@ -155,8 +155,10 @@ class Placing:
                     self._give_back(placed)
                 found.clear()
         if short:
+            # Several pods: what is traced here is of none of them.
+            outside = contextvars.Context()
             for waiting, node, _ in places:
-                self._outcomes.not_sent(waiting, node, problem, began=began)
+                outside.run(self._outcomes.not_sent, waiting, node, problem, began=began)
         return found
 
     def _ready(self, waiting: Waiting, node: str, *, began: float) -> Placement | str:
