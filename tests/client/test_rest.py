@@ -1,7 +1,9 @@
 """What the client sends, and how often: reads a few times, writes once."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -211,3 +213,24 @@ async def test_a_token_may_end_with_a_newline(tmp_path: Path) -> None:
             await client.request("GET", "/things", doing="reading")
 
     assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize("act", [*READS, *WRITES])
+async def test_calls_that_hang_in_the_threads_of_the_event_loop_are_nothing_to_us(
+    tmp_path: Path, act: Act
+) -> None:
+    """A source whose calls hang fills them: the API server must be reached all the same."""
+    release = threading.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    hanging = asyncio.create_task(asyncio.to_thread(release.wait, 60))
+    await asyncio.sleep(0)
+    try:
+        async with (
+            serving(Script().handle) as server,
+            client_of(write_kubeconfig(tmp_path, cluster={"server": server})) as client,
+        ):
+            await asyncio.wait_for(act(client), 20)
+        assert not hanging.done()
+    finally:
+        release.set()
+        await hanging

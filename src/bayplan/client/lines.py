@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+from bayplan.client.daemon_threads import DaemonThreads
 from bayplan.client.line import Line, Place, open_line
 
 AT_ONCE = 48
 _OPEN_SECONDS = 30.0
+_OPENED_AT_ONCE = 16
 
 
 class Lines:
@@ -32,6 +34,8 @@ class Lines:
         self._free = limit
         self._queue: deque[asyncio.Future[None]] = deque()
         self._closed = False
+        # Not the threads of the event loop: those are filled by whoever likes, with calls that may hang.
+        self._threads = DaemonThreads("bayplan-connect", limit=_OPENED_AT_ONCE)
 
     @asynccontextmanager
     async def line(self, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> AsyncIterator[Line]:
@@ -94,7 +98,7 @@ class Lines:
             raise TimeoutError
         seconds = min(timeout_seconds, _OPEN_SECONDS)
         opening = asyncio.get_running_loop().run_in_executor(
-            None, lambda: open_line(self._place, tls, timeout_seconds=seconds)
+            self._threads, lambda: open_line(self._place, tls, timeout_seconds=seconds)
         )
         try:
             async with asyncio.timeout(seconds):

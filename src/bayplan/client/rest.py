@@ -12,6 +12,7 @@ import msgspec
 
 from bayplan.client.channel import Channel
 from bayplan.client.connect import Connection
+from bayplan.client.daemon_threads import DaemonThreads
 from bayplan.client.errors import ApiError, ConnectError, NotSent
 from bayplan.client.limiter import Limiter
 from bayplan.client.retry import Retry
@@ -24,6 +25,7 @@ T = TypeVar("T")
 
 _PAGE = 1000
 _TIMEOUT_SECONDS = 30.0
+_DECODED_AT_ONCE = 4
 _PATCHES = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -117,6 +119,8 @@ class ApiClient:
         self._channel = Channel(connection)
         self._limiter = Limiter(per_second=qps, burst=burst)
         self._retry = retry or Retry()
+        # Not the threads of the event loop: whoever fills those with calls that hang must not stop us.
+        self._threads = DaemonThreads("bayplan-decode", limit=_DECODED_AT_ONCE)
 
     @property
     def server_date(self) -> str:
@@ -140,7 +144,7 @@ class ApiClient:
         while True:
             ask = self._read if retry_first or "continue" in params else partial(self.request, "GET")
             body = await ask(resource.path, doing=f"listing {resource.path}", params=params)
-            page = await _decode(resource.page, body, resource.path)
+            page = await self._decode(resource.page, body, resource.path)
             found += page.items or ()
             if not page.metadata.continue_:
                 return found, page.metadata.resource_version
@@ -150,14 +154,14 @@ class ApiClient:
         """One node, as the API server has it now."""
         path = f"{NODES.path}/{quote(name, safe='')}"
         body = await self._read(path, doing=f"reading node {name}", timeout_seconds=timeout_seconds)
-        return await _decode(NODES.one, body, path)
+        return await self._decode(NODES.one, body, path)
 
     async def pod(self, namespace: str, name: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> Pod:
         """One pod, as the API server has it now."""
         path = pod_path(namespace, name)
         doing = f"reading pod {namespace}/{name}"
         body = await self._read(path, doing=doing, timeout_seconds=timeout_seconds)
-        return await _decode(PODS.one, body, path)
+        return await self._decode(PODS.one, body, path)
 
     async def create(self, path: str, body: Any, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> bytes:
         """Make a new object in the collection at ``path``; the object as the API server has it."""
@@ -252,10 +256,9 @@ class ApiClient:
 
         return await self._retry.read(attempt, timeout_seconds=timeout_seconds)
 
-
-async def _decode(decoder: msgspec.json.Decoder[T], body: bytes, path: str) -> T:
-    """Decoding a large page takes a while: in a thread, so that verbs are answered meanwhile."""
-    try:
-        return await asyncio.to_thread(decoder.decode, body)
-    except msgspec.MsgspecError as error:
-        raise ConnectError(f"{path}: the answer is not what an API server sends: {error}") from error
+    async def _decode(self, decoder: msgspec.json.Decoder[T], body: bytes, path: str) -> T:
+        """Decoding a large page takes a while: in a thread, so that verbs are answered meanwhile."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, decoder.decode, body)
+        except msgspec.MsgspecError as error:
+            raise ConnectError(f"{path}: the answer is not what an API server sends: {error}") from error
