@@ -13,6 +13,7 @@ from bayplan.snapshot.sources import Latch, Reading, Readings, Source
 from bayplan.snapshot.table import NodeTable
 from bayplan.state.sources.asker import Asked
 from bayplan.state.sources.book import Declared, Sources, Watchers
+from bayplan.state.sources.threads import run_apart
 
 
 def describe_columns(files: Sequence[str], flags: Flags) -> list[ColumnInfo]:
@@ -25,7 +26,7 @@ def describe_columns(files: Sequence[str], flags: Flags) -> list[ColumnInfo]:
     readings = Readings({each.name: Reading({}) for each in loaded.sources})
     problems: dict[str, str] = {}
     if snapshot is not None and loaded.sources:
-        answers, problems = asyncio.run(_ask_once(loaded.sources, snapshot.nodes))
+        answers, problems = run_apart(_ask_once(loaded.sources, snapshot.nodes))
         readings = readings.with_readings(answers.by_source)
     declared = list({column: None for policy in loaded.policies for column in policy.columns})
     nodes = (snapshot or example_cluster(0)).with_readings(readings).nodes

@@ -31,6 +31,7 @@ from bayplan.state.sources.document import FileDocument, Shape, WebDocument
 from bayplan.state.sources.http import PLAIN_ACCESS, Access, SourceError, SourceHttp, check_url
 from bayplan.state.sources.poller import Polled
 from bayplan.state.sources.prometheus import Prometheus
+from bayplan.state.sources.threads import AT_ONCE
 
 _ONE_OF = ("prometheus", "http", "file")
 
@@ -114,6 +115,8 @@ def _configured(entry: SourceEntry, base: Path) -> Declared:
         match=section.match,
         settle_seconds=entry.settle.seconds if entry.settle else 0.0,
         timeout_seconds=access.timeout_seconds * questions,
+        # Reading once more what hangs would hang as well, on a file system that is gone.
+        threads=1 if entry.file is not None else AT_ONCE,
         # How often it is asked does not change what its values mean.
         definition=(section, _folder(section, base)),
     )

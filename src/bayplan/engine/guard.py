@@ -8,9 +8,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import ModuleType
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from bayplan.authoring.lift import BadResult, UnknownNode
+from bayplan.authoring.raised import safe_text
 from bayplan.authoring.registry import Hook
 
 T = TypeVar("T")
@@ -129,7 +130,7 @@ def _explain(hook: Hook, error: BaseException) -> str:
     if frames:
         at = f"{wanted.rpartition('/')[2]}:{frames[-1].lineno}"
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-    message = _safe_text(error) + _meant(error)
+    message = safe_text(error) + _meant(error)
     return f"{at} {hook.name}: {type(error).__name__}{': ' if message else ''}{message}{notes}"
 
 
@@ -147,12 +148,3 @@ def _meant(error: BaseException) -> str:
     except Exception:
         return ""
     return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _safe_text(error: Any) -> str:
-    """An exception's own text: it is the user's code too, and may be long or broken."""
-    try:
-        text = " ".join(str(error).encode(errors="replace").decode().split())
-    except Exception:
-        return "(its text cannot be printed)"
-    return text if len(text) <= 300 else text[:299] + "…"

@@ -1,7 +1,8 @@
 """The event loop that servers run on."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
+
+from bayplan.state.sources.threads import run_apart
 
 try:
     import uvloop
@@ -11,6 +12,4 @@ except ImportError:  # not on every platform
 
 def run_in_fast_loop(main: Callable[[], Coroutine[None, None, None]]) -> None:
     """Run it on uvloop where that exists, on asyncio elsewhere."""
-    factory = uvloop.new_event_loop if uvloop else None
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(main())
+    run_apart(main(), loop_factory=uvloop.new_event_loop if uvloop else None)

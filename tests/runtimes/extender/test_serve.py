@@ -213,6 +213,32 @@ def test_sigterm_while_the_api_server_does_not_answer_ends_at_once(tmp_path: Pat
         assert "not ready until it is listed" in child.log()
 
 
+def test_sigterm_while_a_call_of_a_source_hangs_ends_in_time(tmp_path: Path) -> None:
+    (tmp_path / "policy.py").write_text(
+        "import asyncio, time, bayplan\n"
+        "PRICE = bayplan.Source('prices')\n"
+        "@bayplan.source(every='1s', max_age='10s', timeout='100ms')\n"
+        "async def prices(http):\n"
+        "    return await asyncio.to_thread(time.sleep, 1000)\n"
+        "@bayplan.score\n"
+        "def cheap(pod, nodes):\n"
+        "    return nodes[PRICE]\n"
+    )
+    listen = [f"--{which}=127.0.0.1:{free_port()}" for which in ("listen", "ops-listen")]
+    child = Child(
+        "bayplan serve",
+        [BAYPLAN, "serve", tmp_path / "policy.py", *listen, "--page-listen=off"],
+        log=tmp_path / "log",
+    )
+    try:
+        child.wait_until(lambda: "source prices: no answer" in child.log(), PATIENCE_SECONDS)
+        os.kill(child.pid, signal.SIGTERM)
+
+        assert child.wait_ended(PATIENCE_SECONDS) == 0
+    finally:
+        child.stop()
+
+
 def test_certificates_are_replaced_by_the_real_server_too(tmp_path: Path) -> None:
     ca, other = make_ca("ca", tmp_path / "ca"), make_ca("other", tmp_path / "other")
     tls = {"certFile": "tls.crt", "keyFile": "tls.key", "reload": "100ms"}

@@ -165,6 +165,8 @@ def _without_uid(name: str) -> Pod:
     [
         pytest.param(asyncio.CancelledError(), id="a task of its own was cancelled"),
         pytest.param(SystemExit(2), id="a library that would end the program"),
+        pytest.param(KeyboardInterrupt(), id="what Ctrl-C raises"),
+        pytest.param(GeneratorExit(), id="what ends a generator"),
     ],
 )
 async def test_whatever_the_source_raises_is_its_own_failure(raised: BaseException) -> None:
@@ -173,6 +175,31 @@ async def test_whatever_the_source_raises_is_its_own_failure(raised: BaseExcepti
 
     assert await world.scores(make_pod("p")) == [7, 7]
     assert world.asker.error.startswith(f"it raised {type(raised).__name__}")
+
+
+async def test_a_failure_whose_text_is_broken_is_a_failure_all_the_same() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            return str(self.response["Error"])  # type: ignore[attr-defined]
+
+    world = World(fallback={"score": 7.0})
+    world.service.failure = Unspeakable()
+
+    assert await world.scores(make_pod("p")) == [7, 7]
+    assert world.asker.error == "Unspeakable: (its text cannot be printed)"
+
+
+async def test_a_source_that_cancels_its_own_task_does_not_cancel_the_request() -> None:
+    async def cancels(http: SourceHttp, pod: Pod, names: Sequence[str]) -> Mapping[str, Any]:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
+        return {}
+
+    asker = Asker(Asked("svc", cancels, fallback={"score": 7.0}), SourceHttp())
+
+    assert (await asker.about(make_pod("p"), NODES)).fields == {"score": {"a": 7.0, "b": 7.0}}
 
 
 async def test_who_asks_and_is_cancelled_stops() -> None:

@@ -1,6 +1,7 @@
 """A polled source: values, their age, failures in a row, and what changed since."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -29,6 +30,20 @@ class Outside:
         if isinstance(said, BaseException):
             raise said
         return said
+
+
+class Unspeakable(Exception):
+    """As of a cloud's library, whose text is made of an answer that never came."""
+
+    def __str__(self) -> str:
+        return str(self.response["Error"])  # type: ignore[attr-defined]
+
+
+class Worse(BaseException):
+    """One that wants to end whoever asks for its text."""
+
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
 
 
 class _Straight(random.Random):
@@ -118,6 +133,12 @@ async def test_a_source_that_fails_keeps_its_values_until_they_are_too_old() -> 
             asyncio.CancelledError(), "it raised CancelledError", id="a task of its own was cancelled"
         ),
         pytest.param(SystemExit(2), "it raised SystemExit: 2", id="a library that would end the program"),
+        pytest.param(KeyboardInterrupt(), "it raised KeyboardInterrupt", id="what Ctrl-C raises"),
+        pytest.param(GeneratorExit(), "it raised GeneratorExit", id="what ends a generator"),
+        pytest.param(Unspeakable(), "Unspeakable: (its text cannot be printed)", id="a broken text"),
+        pytest.param(Worse(), "what it raised cannot be printed", id="a text that would end us"),
+        pytest.param(ValueError(), "ValueError: ", id="no text"),
+        pytest.param(RuntimeError("x" * 9999), f"RuntimeError: {'x' * 1999}…", id="a long text"),
     ],
 )
 async def test_what_is_wrong_is_said(answer: Any, said: str) -> None:
@@ -169,6 +190,94 @@ async def test_who_is_cancelled_in_the_middle_of_a_question_stops(instead: BaseE
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 5)
     assert poller.failures == 0
+
+
+async def test_a_source_that_cancels_its_own_task_is_asked_again() -> None:
+    async def cancels(http: SourceHttp) -> Mapping[str, Any]:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
+        return {}
+
+    poller = Poller(Polled("load", cancels, every_seconds=10, max_age_seconds=60), SourceHttp())
+    for _ in range(2):
+        await poller.ask()
+
+    assert (poller.failures, poller.error) == (2, "it raised CancelledError")
+
+
+async def test_a_source_that_will_not_be_given_up_is_left_alone_after_a_few_calls() -> None:
+    over, calls = asyncio.Event(), 0
+
+    async def stubborn(http: SourceHttp) -> Mapping[str, Any]:
+        nonlocal calls
+        calls += 1
+        while not over.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await over.wait()
+        return {"n": 1}
+
+    source = Polled("load", stubborn, every_seconds=10, max_age_seconds=60, timeout_seconds=0.01, threads=2)
+    poller = Poller(source, SourceHttp())
+    for _ in range(4):
+        await poller.ask()
+    assert (calls, poller.error) == (2, "not asked: earlier calls do not end, 2 by now")
+
+    over.set()
+    await asyncio.sleep(0.01)
+    await poller.ask()
+    assert (calls, poller.error) == (3, "")
+
+
+@pytest.mark.parametrize(
+    "raised", [GeneratorExit(), KeyboardInterrupt(), Unspeakable(), Worse(), asyncio.CancelledError()]
+)
+async def test_nothing_that_one_source_raises_ends_the_asking_of_others(raised: BaseException) -> None:
+    asked = {"good": 0, "bad": 0}
+    enough = asyncio.Event()
+
+    async def good(http: SourceHttp) -> Mapping[str, Any]:
+        asked["good"] += 1
+        return {"n": asked["good"]}
+
+    async def bad(http: SourceHttp) -> Mapping[str, Any]:
+        asked["bad"] += 1
+        if min(asked.values()) >= 3:
+            enough.set()
+        raise raised
+
+    sources = Sources(
+        Declared(Polled(fetch.__name__, fetch, every_seconds=0.001, max_age_seconds=60))
+        for fetch in (good, bad)
+    )
+    running = asyncio.create_task(sources.run())
+    try:
+        await asyncio.wait_for(enough.wait(), 20)
+        assert not running.done()
+        assert set(sources.problems()) == {"good", "bad"}
+        assert sources.problems()["good"] == ""
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_an_answer_that_we_cannot_use_is_told_and_asked_for_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is wrong with us, it must not end in silence."""
+    world = World({"n": 1})
+
+    def broken() -> None:
+        raise KeyError("nothing")
+
+    monkeypatch.setattr(world.poller, "_look_for_nodes", broken)
+    with pytest.raises(asyncio.CancelledError):
+        await world.poller.run()
+
+    assert len(world.pauses) == 8
+    assert world.poller.error == "its answer cannot be used: KeyError: 'nothing'"
+    assert "this is a bug in Bayplan" in caplog.text
 
 
 async def test_who_goes_on_failing_is_asked_less_often() -> None:

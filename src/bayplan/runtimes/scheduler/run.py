@@ -27,6 +27,7 @@ from bayplan.runtimes.scheduler.candidate import (
 )
 from bayplan.runtimes.scheduler.options import Options, cautions, changed, options_from
 from bayplan.runtimes.scheduler.serve import Server
+from bayplan.state.sources.threads import run_apart
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ def schedule_forever(files: Sequence[str], flags: Flags) -> None:
     # Not on uvloop: a TLS handshake that fails there leaves a file descriptor in two hands, and the next
     # socket that gets its number is closed by the first. It was seen to happen, with a hundred binds under
     # way when an API server was killed; see https://github.com/MagicStack/uvloop/issues/653.
-    asyncio.run(_schedule(files, flags, loaded, options))
+    run_apart(_schedule(files, flags, loaded, options))
 
 
 async def _schedule(files: Sequence[str], flags: Flags, loaded: Loaded, options: Options) -> None:

@@ -31,6 +31,7 @@ from bayplan.runtimes.simulator.admitted import admitted
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Latch, Readings
 from bayplan.state.sources.book import Declared, Sources, Watchers
+from bayplan.state.sources.threads import run_apart
 from bayplan.wire.scale import to_wire
 
 _GENERATION = 1
@@ -101,7 +102,7 @@ def evaluate(
         raise ConfigError("no cluster: give --snapshot FILE or --kubeconfig FILE, or `cluster:` in the file")
     found = admitted(pod, cluster.objects)
     mine = interested(judges.every, found.pod, shadows=True)
-    readings, problems = asyncio.run(_ask_once(loaded.sources, mine, found.pod, cluster))
+    readings, problems = run_apart(_ask_once(loaded.sources, mine, found.pod, cluster))
     why = judge(judges, found.pod, cluster.with_readings(readings), weight=weight)
     notes = [*judges.notes, *found.notes]
     if judges.schedules:

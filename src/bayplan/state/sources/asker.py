@@ -14,7 +14,7 @@ from typing import Any
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.bynode import Scalar
 from bayplan.snapshot.sources import Reading
-from bayplan.state.sources.calling import asked
+from bayplan.state.sources.calling import Calls
 from bayplan.state.sources.http import SourceError, SourceHttp
 
 log = logging.getLogger(__name__)
@@ -66,6 +66,7 @@ class Asker:
         self.error = ""
         """Why the last question had no answer; ``""`` after one that had."""
         self._http = http
+        self._calls = Calls(source.name, timeout_seconds=source.timeout_seconds)
         self._observe = observe
         self._clock = clock
         self._open_until = float("-inf")
@@ -86,11 +87,9 @@ class Asker:
             return self._fallback(names)
         start = self._clock()
         try:
-            fields = await asked(
-                lambda: self.source.fetch(self._http, pod, names), timeout_seconds=self.source.timeout_seconds
-            )
-        except Exception as error:
-            self._failed(error)
+            fields = await self._calls.fields(lambda: self.source.fetch(self._http, pod, names))
+        except SourceError as error:
+            self._failed(str(error))
             reading = self._fallback(names)
             self._keep(pod, names, reading, seconds=min(self.source.keep_seconds, _KEPT_FALLBACK_SECONDS))
         else:
@@ -126,14 +125,8 @@ class Asker:
             _ = laid_out.numbers
         return reading
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, text: str) -> None:
         self.failures += 1
-        if isinstance(error, TimeoutError):
-            text = f"no answer in {self.source.timeout_seconds:g} s"
-        elif isinstance(error, SourceError | ValueError):
-            text = str(error)
-        else:
-            text = f"{type(error).__name__}: {error}"
         if text != self.error:
             log.warning("source %s: %s; its fallback is taken", self.source.name, text)
         self.error = text

@@ -14,6 +14,7 @@ import msgspec
 
 from bayplan.kube.yaml import YamlError, read_documents, suggest
 from bayplan.state.sources.http import SourceError, SourceHttp
+from bayplan.state.sources.threads import OWN
 
 _MAX_FILE_BYTES = 8 * 1024 * 1024
 
@@ -69,7 +70,7 @@ class FileDocument:
     async def fetch(self, http: SourceHttp) -> dict[str, Any]:
         """The values by node."""
         del http
-        return await asyncio.to_thread(self._read)
+        return await asyncio.get_running_loop().run_in_executor(OWN.get(), self._read)
 
     def _read(self) -> dict[str, Any]:
         if self.path.suffix == ".json":

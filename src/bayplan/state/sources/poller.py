@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from bayplan.authoring.raised import safe_text
 from bayplan.snapshot.bynode import numbers
 from bayplan.snapshot.misfit import known_nodes, misfit
 from bayplan.snapshot.sources import Latch, Match, Reading, Requested
 from bayplan.snapshot.table import NodeTable
-from bayplan.state.sources.calling import asked
+from bayplan.state.sources.calling import Calls
 from bayplan.state.sources.http import SourceError, SourceHttp
+from bayplan.state.sources.threads import AT_ONCE
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +42,8 @@ class Polled:
     settle_seconds: float = 0.0
     """Pods that came this long before a reading are not in its values yet."""
     timeout_seconds: float = 10.0
+    threads: int = AT_ONCE
+    """How many calls of its code may be in threads at once; one that hangs keeps its thread."""
     definition: object = None
     """Equal where values mean the same, so that they outlive a reload; ``None`` where nobody can tell."""
 
@@ -69,6 +73,7 @@ class Poller:
         self.misfit = ""
         """Why what it said is of no node in view; ``""`` where it is."""
         self._http = http
+        self._calls = Calls(source.name, timeout_seconds=source.timeout_seconds, threads=source.threads)
         self._latches = latches
         self._nodes = nodes
         self._on_change = on_change
@@ -85,7 +90,12 @@ class Poller:
     async def run(self) -> None:
         """Ask until cancelled."""
         while True:
-            await self.ask()
+            try:
+                await self.ask()
+            except Exception as error:
+                # Not the source's own: the others go on all the same, and so does this one.
+                log.exception("source %s: this is a bug in Bayplan", self.source.name)
+                self._failed(f"its answer cannot be used: {type(error).__name__}: {safe_text(error)}")
             # Not all at the same moment, where many servers ask one source.
             pause = self._pause_seconds() * self._dice.uniform(0.95, 1.05)
             left = self.valid_until - self._clock()
@@ -100,11 +110,9 @@ class Poller:
         start = self._clock()
         self._note_requests(start)
         try:
-            fields = await asked(
-                lambda: self.source.fetch(self._http), timeout_seconds=self.source.timeout_seconds
-            )
-        except Exception as error:
-            self._failed(error)
+            fields = await self._calls.fields(lambda: self.source.fetch(self._http))
+        except SourceError as error:
+            self._failed(str(error))
         else:
             self._arrived(fields, asked_at=start)
         self._tell(partial(self._observe, self._clock() - start, self.error))
@@ -203,12 +211,8 @@ class Poller:
         except Exception:
             log.exception("source %s: one who was told of it failed: this is a bug", self.source.name)
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, text: str) -> None:
         self.failures += 1
-        text = str(error) if isinstance(error, SourceError | ValueError) else ""
-        if isinstance(error, TimeoutError):
-            text = f"no answer in {self.source.timeout_seconds:g} s"
-        text = text or f"{type(error).__name__}: {error}"
         if text != self.error:
             log.warning("source %s: %s", self.source.name, text)
         self.error = text
