@@ -1,6 +1,8 @@
 """YAML is read strictly, and errors say where."""
 
 import re
+from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 import pytest
@@ -137,6 +139,34 @@ def test_refuses_bytes_that_are_no_text() -> None:
 )
 def test_suggests(word: str, known: list[str], tail: str) -> None:
     assert suggest(word, known) == tail
+
+
+def test_of_very_many_names_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else sends them, 400,000 in one document: comparing each would take seconds."""
+    taken: list[int] = []
+    compared: list[int] = []
+
+    def known() -> Iterator[str]:
+        for number in range(400_000):
+            taken.append(number)
+            yield f"hots{number}"
+
+    def close(word: str, names: list[str], **settings: Any) -> list[str]:
+        compared.append(len(names))
+        return get_close_matches(word, names, **settings)
+
+    monkeypatch.setattr("difflib.get_close_matches", close)
+
+    assert suggest("hosts", known()) == "; did you mean 'hots9'?"
+    assert len(taken) <= 20_001
+    assert compared == [1000]
+
+
+def test_of_many_names_those_with_the_same_first_letter_are_compared() -> None:
+    known = [f"ip-10-0-{number}" for number in range(5000)]
+
+    assert suggest("worker-a1", [*known, "worker-1"]) == "; did you mean 'worker-1'?"
+    assert suggest("worker-a1", known) == ""
 
 
 @settings(deadline=None, max_examples=200)

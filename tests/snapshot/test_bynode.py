@@ -1,5 +1,6 @@
 """Values by node become columns, all at once where they are plain, with the same outcome as one by one."""
 
+import time
 import tracemalloc
 from math import inf, isfinite, nan
 from typing import Any
@@ -53,6 +54,26 @@ def test_plain_values_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPat
     values = {"a": {"x": 1.5, "y": None}, "b": {"x": nan}, "c": {"z": True, "x": inf}}
     assert by_field(values) == {"x": {"a": 1.5, "c": inf}, "z": {"c": True}}
     assert by_field({}) == {}
+
+
+@pytest.mark.parametrize("odd", [pytest.param({}, id="plain"), pytest.param({"odd": 1}, id="one by one")])
+def test_names_that_are_no_columns_are_refused(odd: dict[str, Any]) -> None:
+    few = {f"n{number}": {f"pod-{number}": 1} for number in range(bynode.MOST_FIELDS - len(odd))}
+    assert len(by_field(few | odd)) == bynode.MOST_FIELDS
+
+    with pytest.raises(
+        ValueError, match="more than 256 columns, such as 'pod-0' and 'another'; want the same"
+    ):
+        by_field(few | odd | {"n": {"another": 1}})
+
+
+def test_a_value_is_looked_at_once_however_many_columns_there_are() -> None:
+    """Each column for each node would be 25 million looks, and everybody waits for them."""
+    values = {f"n{number}": {f"c{number % 256}": 1.5} for number in range(100_000)}
+    start = time.thread_time()
+
+    assert sum(map(len, by_field(values).values())) == 100_000
+    assert time.thread_time() - start < 1
 
 
 def number(value: Any) -> float:

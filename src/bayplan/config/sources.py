@@ -146,7 +146,7 @@ def _asked(entry: SourceEntry, base: Path) -> Declared:
 
     async def ask(http: SourceHttp, pod: Pod, names: Sequence[str]) -> Mapping[str, Any]:
         body = {"pod": told(pod, entry.annotations), "nodes": list(names)}
-        return shape.values(await http.json(section.url, body=body))
+        return await shape.read(await http.json(section.url, body=body))
 
     access = _access(section, base, seconds=0.5)
     asked = Asked(

@@ -7,6 +7,7 @@ A key beside a merge (``<<``) wins over what is merged.
 import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -20,6 +21,9 @@ _VALUES_PER_CHARACTER = 4
 # libyaml's composer recurses in C without a guard: a file of brackets would end the process.
 _DEPTH_LIMIT = 200
 _MERGE = "<<"
+# A name is looked for among those that somebody else sent, a hundred thousand of them if he likes.
+_LOOKED_AT = 20_000
+_COMPARED = 1_000
 
 
 class YamlError(ValueError):
@@ -91,17 +95,21 @@ def read_documents(text: str | bytes, *, source: str) -> Iterator[Document]:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """A tail for an error message: ``; did you mean 'x'?``, or the few names that exist."""
-    names = sorted(known)
+    names = list(islice(known, _LOOKED_AT))
     if close := did_you_mean(word, names):
         return close
     if 0 < len(names) <= 24:
-        return f"; known here: {', '.join(names)}"
+        return f"; known here: {', '.join(sorted(names))}"
     return ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` where a name is close; else nothing."""
-    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    """``; did you mean 'x'?`` where a name is close; else nothing. Of very many names some are looked at."""
+    names = list(islice(known, _LOOKED_AT))
+    if len(names) > _COMPARED:
+        # Whoever mistypes a name mostly has its first letter right.
+        names = [name for name in names if name[:1] == word[:1]][:_COMPARED]
+    close = difflib.get_close_matches(word, sorted(names), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

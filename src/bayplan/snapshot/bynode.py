@@ -19,6 +19,8 @@ from bayplan.snapshot.strings import ABSENT, Strings
 Scalar = float | int | bool | str
 PLAIN = ""
 """The field of a source that gives one value a node."""
+MOST_FIELDS = 256
+"""More than this are no columns: it is names of pods, or of other things, that were taken for them."""
 
 _PLAIN_TYPES = frozenset({float, int, bool, str, NoneType})
 _NUMBERS = frozenset({float, int, bool})
@@ -27,22 +29,43 @@ _NUMBERS = frozenset({float, int, bool})
 def by_field(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
     """Values by field out of values by node: ``{"a": 1}`` or ``{"a": {"warranty": True}}``.
 
-    ``None`` and NaN are no values; `ValueError` for anything else that is neither a number nor a text.
+    ``None`` and NaN are no values; `ValueError` for anything else that is neither a number nor a text, and
+    for more than `MOST_FIELDS`.
     """
     kinds = set(map(type, values.values()))
-    columns: dict[str, dict[str, Any]] = {}
     if kinds == {dict}:
-        for name in dict.fromkeys(chain.from_iterable(values.values())):
-            columns[name] = {
-                node: one for node, said in values.items() if (one := said.get(name)) is not None
-            }
+        columns = _turned(values)
     elif kinds <= _PLAIN_TYPES:
-        columns[PLAIN] = {node: one for node, one in values.items() if one is not None}
+        columns = {PLAIN: {node: one for node, one in values.items() if one is not None}}
     else:
         return _one_by_one(values)
     if not all(_PLAIN_TYPES.issuperset(map(type, column.values())) for column in columns.values()):
         return _one_by_one(values)
     return {name: said for name, column in columns.items() if (said := _without_nan(column))}
+
+
+def _turned(values: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Fields outside, nodes inside. Each value is looked at once: not each field for each node."""
+    columns: dict[str, dict[str, Any]] = {}
+    for node, said in values.items():
+        for name, one in said.items():
+            if one is not None:
+                column = columns.get(name)
+                if column is None:
+                    column = _new_column(columns, name)
+                column[node] = one
+    return columns
+
+
+def _new_column(columns: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    if len(columns) >= MOST_FIELDS:
+        first = next(iter(columns))
+        raise ValueError(
+            f"more than {MOST_FIELDS} columns, such as {str(first)[:60]!r} and {str(name)[:60]!r}; want the"
+            " same few names for every node, as in {node: {price: 1}}"
+        )
+    columns[name] = {}
+    return columns[name]
 
 
 def _without_nan(values: dict[str, Any]) -> dict[str, Scalar]:
@@ -65,7 +88,10 @@ def _one_by_one(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
             if not isinstance(one, Scalar):
                 where = f"{node}.{name}" if name else node
                 raise ValueError(f"{where}: want a number or a text, got {type(one).__name__}")
-            fields.setdefault(name, {})[node] = one
+            column = fields.get(name)
+            if column is None:
+                column = _new_column(fields, name)
+            column[node] = one
     return fields
 
 

@@ -1,6 +1,7 @@
 """Documents: three shapes, a path into them, and files that are no files."""
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,26 @@ def test_shapes(shape: Shape, document: Any, fields: dict[str, Any]) -> None:
 def test_what_cannot_be_read_is_said(shape: Shape, document: Any, said: str) -> None:
     with pytest.raises(SourceError, match=said):
         shape.values(document)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "aside"),
+    [pytest.param(5000, False, id="of 5,000 nodes"), pytest.param(50_000, True, id="very many")],
+)
+async def test_a_long_list_is_not_read_on_the_event_loop(
+    nodes: int, aside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[threading.Thread] = set()
+
+    def noted(_: Shape, item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        threads.add(threading.current_thread())
+        return item["name"], {}
+
+    monkeypatch.setattr(Shape, "_item", noted)
+    found = await Shape().read([{"name": f"n{number}"} for number in range(nodes)])
+
+    assert len(found) == nodes
+    assert [thread is not threading.main_thread() for thread in threads] == [aside]
 
 
 async def test_a_web_document_is_json() -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import random
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bayplan.snapshot.bynode import by_field
 from bayplan.snapshot.sources import Latch, Source
 from bayplan.snapshot.table import NodeTable
 from bayplan.state.sources.book import Declared, Sources, Watchers
@@ -278,6 +280,39 @@ async def test_an_answer_that_we_cannot_use_is_told_and_asked_for_again(
     assert len(world.pauses) == 8
     assert world.poller.error == "its answer cannot be used: KeyError: 'nothing'"
     assert "this is a bug in Bayplan" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "aside"),
+    [
+        pytest.param({f"n{number}": {"a": 1, "b": 2} for number in range(5000)}, False, id="of 5,000 nodes"),
+        pytest.param({f"n{number}": 1 for number in range(40_000)}, True, id="very many nodes"),
+        pytest.param({"n": {f"c{number}": 1 for number in range(40_000)}}, True, id="very many columns"),
+        pytest.param(
+            {"a": 1, "n": {f"c{number}": 1 for number in range(40_000)}}, True, id="very many beside one"
+        ),
+    ],
+)
+async def test_a_large_answer_is_not_read_on_the_event_loop(
+    answer: dict[str, Any], aside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        threads.append(threading.current_thread())
+        return by_field(values)
+
+    monkeypatch.setattr("bayplan.state.sources.calling.by_field", noted)
+    await World(answer).poller.ask()
+
+    assert [thread is not threading.main_thread() for thread in threads] == [aside]
+
+
+async def test_an_answer_with_too_many_columns_is_a_failure_in_clear_words() -> None:
+    world = World({f"n{number}": {f"pod-{number}": 1} for number in range(300)})
+    await world.poller.ask()
+
+    assert "more than 256 columns, such as 'pod-0' and 'pod-256'" in world.poller.error
 
 
 async def test_who_goes_on_failing_is_asked_less_often() -> None:

@@ -17,6 +17,8 @@ Fields = dict[str, dict[str, Scalar]]
 _UNWIND_SECONDS = 0.1
 # Whole queries and addresses are in it: what is wrong with them stands at the end.
 _TEXT = 2000
+# More values than this are looked at in a thread: on the event loop everybody would wait for them.
+_MANY = 30_000
 
 
 class Calls:
@@ -25,6 +27,8 @@ class Calls:
     def __init__(self, name: str, *, timeout_seconds: float, threads: int = AT_ONCE) -> None:
         self._timeout_seconds = timeout_seconds
         self._threads = DaemonThreads(f"bayplan-source-{name}", limit=threads)
+        # Not in threads of the source, which may all hang in calls that this answer did not need.
+        self._turning = DaemonThreads(f"bayplan-answer-{name}", limit=1)
         self._left: set[asyncio.Task[Fields | str]] = set()
 
     async def fields(self, fetch: Callable[[], Awaitable[Mapping[str, Any]]]) -> Fields:
@@ -53,7 +57,10 @@ class Calls:
     async def _outcome(self, fetch: Callable[[], Awaitable[Mapping[str, Any]]]) -> Fields | str:
         """What it says, or what is wrong; returned, since some that leave a task end the event loop."""
         try:
-            return by_field(await fetch())
+            values = await fetch()
+            if not _many(values):
+                return by_field(values)
+            return await asyncio.get_running_loop().run_in_executor(self._turning, by_field, values)
         except BaseException as error:
             try:
                 return self._told(error)
@@ -86,3 +93,14 @@ class Calls:
         self._left.add(task)
         task.add_done_callback(self._left.discard)
         await asyncio.wait({task}, timeout=_UNWIND_SECONDS)
+
+
+def _many(values: Mapping[str, Any]) -> bool:
+    if len(values) > _MANY:
+        return True
+    try:
+        inside = sum(map(len, values.values()))
+    except TypeError:
+        # A number has no length; beside it there may be what has.
+        inside = sum(len(value) for value in values.values() if hasattr(value, "__len__"))
+    return inside > _MANY

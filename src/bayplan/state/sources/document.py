@@ -4,7 +4,6 @@ Three shapes are understood: ``{"node-a": 1.5}``, ``{"node-a": {"price": 1.5, "s
 objects that name their node. ``items`` says where in the document they are, ``key`` which field is the name.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,11 @@ import msgspec
 
 from bayplan.kube.yaml import YamlError, read_documents, suggest
 from bayplan.state.sources.http import SourceError, SourceHttp
-from bayplan.state.sources.threads import OWN
+from bayplan.state.sources.threads import aside
 
 _MAX_FILE_BYTES = 8 * 1024 * 1024
+# From here on a thread is worth its while: a list of so many nodes takes some milliseconds.
+_MANY = 10_000
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,28 @@ class Shape:
     key: str = "name"
     """The field of a list's objects that names the node."""
 
+    async def read(self, document: Any) -> dict[str, Any]:
+        """The values by node, without holding up the event loop where there are many."""
+        found = self._found(document)
+        return self._values(found) if len(found) < _MANY else await aside(self._values, found)
+
     def values(self, document: Any) -> dict[str, Any]:
         """The values by node."""
+        return self._values(self._found(document))
+
+    def _found(self, document: Any) -> Mapping[str, Any] | list[Any]:
         found = document
         for step in filter(None, self.items.split(".")):
             if not isinstance(found, Mapping) or step not in found:
                 hint = suggest(step, found) if isinstance(found, Mapping) else ""
                 raise SourceError(f"items: no {step!r} in the document{hint}")
             found = found[step]
-        if isinstance(found, Mapping):
-            return dict(found)
-        if not isinstance(found, list):
+        if not isinstance(found, Mapping | list):
             raise SourceError(f"want an object or a list, got {type(found).__name__}")
-        return dict(map(self._item, found))
+        return found
+
+    def _values(self, found: Mapping[str, Any] | list[Any]) -> dict[str, Any]:
+        return dict(found) if isinstance(found, Mapping) else dict(map(self._item, found))
 
     def _item(self, item: Any) -> tuple[str, dict[str, Any]]:
         if not isinstance(item, Mapping) or not isinstance(item.get(self.key), str):
@@ -57,7 +67,7 @@ class WebDocument:
 
     async def fetch(self, http: SourceHttp) -> dict[str, Any]:
         """The values by node."""
-        return self.shape.values(await http.json(self.url))
+        return await self.shape.read(await http.json(self.url))
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ class FileDocument:
     async def fetch(self, http: SourceHttp) -> dict[str, Any]:
         """The values by node."""
         del http
-        return await asyncio.get_running_loop().run_in_executor(OWN.get(), self._read)
+        return await aside(self._read)
 
     def _read(self) -> dict[str, Any]:
         if self.path.suffix == ".json":

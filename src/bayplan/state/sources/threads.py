@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from bayplan.client.daemon_threads import DaemonThreads
@@ -40,6 +41,11 @@ class ThreadsByCaller(ThreadPoolExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more calls, and wait for none."""
         self._ours.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+
+async def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call it in a thread of the source whose code is running, whatever pool the event loop has."""
+    return await asyncio.get_running_loop().run_in_executor(OWN.get(), partial(work, *args, **kwargs))
 
 
 def run_apart(
