@@ -1,5 +1,6 @@
 """The command line: instant help, errors a person can act on, exit codes 0, 1 and 2."""
 
+import errno
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from bayplan.cli import main as cli
 from bayplan.cli import render, showroom
 from bayplan.cli.main import commands
 from bayplan.demo.caller import Placement
@@ -357,6 +359,22 @@ def test_a_full_disk_is_said_in_one_line() -> None:
 
     assert done.returncode == 1
     assert done.stderr == "Error: the output cannot be written: No space left on device\n"
+
+
+def test_a_file_that_finds_no_room_is_not_called_the_output(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def write(**_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cli, "commands", write)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    monkeypatch.setattr(sys, "stdout", sys.__stdout__)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+
+    assert ended.value.code == 1
+    assert capfd.readouterr().err == "Error: a file cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from bayplan.recording.appended import AppendedFile
 
 
 def opened(path: Path, *, max_bytes: int = 10, keep: int = 2) -> AppendedFile:
-    return AppendedFile(path, max_bytes=max_bytes, keep=keep)
+    file = AppendedFile(path, max_bytes=max_bytes, keep=keep)
+    file.open()
+    return file
 
 
 def write(file: AppendedFile, *lines: str) -> None:

@@ -1,5 +1,6 @@
 """The journal on disk tells what the journal in memory tells, survives a kill, and keeps nobody waiting."""
 
+import errno
 import json
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from bayplan.engine.entry import Entry, PodRef, Voice
 from bayplan.engine.journal import Journal
 from bayplan.engine.why import Why, bound_node, explain
+from bayplan.recording import appended
 from bayplan.recording import journal_file as module
 from bayplan.recording.appended import AppendedFile
 from bayplan.recording.journal_file import JournalFile, JournalFileOptions
@@ -278,6 +280,31 @@ def test_a_disk_that_was_full_is_tried_again(
     assert warnings == ["j: 3 decisions are missing: the disk was too slow or full"]
     assert caplog.text.count("is not in the journal on disk") == 1
     caplog.clear()
+
+
+@pytest.mark.parametrize("where", ["the header", "a folder"])
+def test_a_disk_that_is_full_at_the_start_is_tried_again_with_each_decision(
+    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "folder" / "j"
+    with monkeypatch.context() as patched:
+        if where == "a folder":
+            patched.setattr(Path, "mkdir", full)
+        else:
+            patched.setattr(appended, "put_all", full)
+        file = JournalFile(JournalFileOptions(path), version="1", cluster=True)
+    journal = Journal(on_entry=[file.add])
+
+    assert file.problem == f"{path}: No space left on device"
+    assert "decisions are not written to the journal on disk" in caplog.text
+    caplog.clear()
+    decide(journal)
+    file.close()
+    assert file.problem == ""
+    assert [line["line"] for line in lines(path)] == ["journal", "nodes", "decision", "decision"]
 
 
 def test_what_cannot_be_told_is_counted_and_the_next_one_is_written(

@@ -1,6 +1,10 @@
 """The recorder never makes the server wait, and says what it could not write."""
 
+import errno
+import os
 import threading
+import zlib
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ import pytest
 
 from bayplan.engine.guard import Attempt
 from bayplan.recording import recorder as module
+from bayplan.recording import sink
 from bayplan.recording.lines import Configuration, Dropped, RecordingError
 from bayplan.recording.notes import Basis
 from bayplan.recording.reader import read_lines
@@ -135,6 +140,101 @@ def test_a_file_from_before_is_kept(tmp_path: Path) -> None:
     assert kinds(tmp_path / "r") == ["Header"]
 
 
+def record(path: Path, *, decisions: int = 1) -> bytes:
+    """A recording, and what it holds."""
+    recorder = Recorder(RecordOptions(path), version="")
+    note(recorder, decisions)
+    recorder.close()
+    return path.read_bytes()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", [pytest.param("r", id="plain"), pytest.param("r.gz", id="compressed")])
+@pytest.mark.parametrize("room", [pytest.param(0, id="nothing"), pytest.param(20, id="half a header")])
+def test_a_disk_that_is_full_at_the_start_costs_the_recording_and_no_file(
+    tmp_path: Path, name: str, room: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = {f"{name}.1": record(tmp_path / name), name: record(tmp_path / name, decisions=2)}
+
+    def full(file: FileIO, data: bytes) -> None:
+        file.write(data[:room])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for _ in range(2):
+        with monkeypatch.context() as patched:
+            patched.setattr(sink, "put_all", full)
+            counted: list[str] = []
+            recorder = Recorder(RecordOptions(tmp_path / name), version="", count=counted.append)
+            note(recorder)
+            recorder.close()
+
+        assert recorder.problem == f"{tmp_path / name}: No space left on device"
+        assert counted == ["dropped"]
+        assert contents(tmp_path) == before
+    assert caplog.text.count("nothing is recorded any more") == 2
+    caplog.clear()
+
+
+def test_a_disk_that_is_full_at_the_turn_of_a_file_keeps_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "r.1").write_text("older")
+    recorder = Recorder(RecordOptions(tmp_path / "r", max_bytes=1000), version="")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "RecordingFile", full)
+    note(recorder, 20)
+    recorder.close()
+
+    assert "No space left" in recorder.problem
+    assert (tmp_path / "r.1").read_text() == "older"
+    assert "Asked" in kinds(tmp_path / "r")
+    caplog.clear()
+
+
+@pytest.mark.parametrize("name", [pytest.param("r", id="plain"), pytest.param("r.gz", id="compressed")])
+@pytest.mark.parametrize("left", ["nothing", "the header", "half a cluster"])
+def test_a_file_without_a_decision_takes_no_other_ones_place(tmp_path: Path, name: str, left: str) -> None:
+    good = record(tmp_path / name)
+    Recorder(RecordOptions(tmp_path / name), version="").close()
+    if left == "nothing":
+        (tmp_path / name).write_bytes(b"")
+    elif left == "half a cluster":
+        lines = zlib.decompress(good, wbits=31) if name == "r.gz" else good
+        header, configuration, asked = lines.splitlines(keepends=True)
+        half = zlib.compressobj(wbits=31) if name == "r.gz" else None
+        text = header + configuration + asked[:50]
+        written = half.compress(text) + half.flush(zlib.Z_SYNC_FLUSH) if half else text
+        (tmp_path / name).write_bytes(written)
+
+    Recorder(RecordOptions(tmp_path / name), version="").close()
+
+    assert sorted(contents(tmp_path)) == [name, f"{name}.1"]
+    assert (tmp_path / f"{name}.1").read_bytes() == good
+    assert kinds(tmp_path / name) == ["Header"]
+
+
+def test_a_file_of_requests_that_no_policy_judged_is_kept(tmp_path: Path) -> None:
+    recorder = Recorder(RecordOptions(tmp_path / "r"), version="")
+    recorder.unjudged("filter", "not readable")
+    recorder.close()
+    Recorder(RecordOptions(tmp_path / "r"), version="").close()
+
+    assert kinds(tmp_path / "r.1") == ["Header", "Unjudged"]
+
+
+def test_what_a_kill_left_half_done_is_no_hindrance(tmp_path: Path) -> None:
+    (tmp_path / "r.new").write_text("half")
+    record(tmp_path / "r")
+
+    assert sorted(contents(tmp_path)) == ["r"]
+
+
 def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
     Recorder(RecordOptions(tmp_path / "folder" / "r"), version="").close()
 
@@ -146,6 +246,29 @@ def test_a_file_that_cannot_be_made_is_an_error_at_the_start(tmp_path: Path) -> 
 
     with pytest.raises(RecordingError, match="file/r: "):
         Recorder(RecordOptions(tmp_path / "file" / "r"), version="")
+
+
+@pytest.mark.parametrize(
+    "what", ["a directory", "a pipe", "a device", "a link to a directory", "a dead link"]
+)
+def test_what_is_no_file_is_left_where_it_is(tmp_path: Path, what: str) -> None:
+    place, folder = tmp_path / "place", tmp_path / "folder"
+    folder.mkdir()
+    if what == "a directory":
+        place.mkdir()
+    elif what == "a pipe":
+        os.mkfifo(place)
+    elif what == "a device":
+        place.symlink_to("/dev/null")
+    else:
+        place.symlink_to(folder if what == "a link to a directory" else "gone")
+    before = place.lstat()
+
+    with pytest.raises(RecordingError, match=r"place: (not a regular file|a link to gone, which is not)"):
+        Recorder(RecordOptions(place), version="")
+
+    assert (place.lstat().st_ino, place.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "place"]
 
 
 def test_headers_and_passwords_of_a_configuration_are_left_out() -> None:

@@ -87,7 +87,19 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:
             raise
+        what = "a file" if _takes_output() else "the output"
         # What is left in the buffer goes nowhere: else Python would complain of it once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
+        click.echo(f"Error: {what} cannot be written: {error.strerror}", err=True)
         sys.exit(1)
+
+
+def _takes_output() -> bool:
+    """Whether there is room where we print to: an error of a write does not say which file it was."""
+    try:
+        sys.stdout.flush()
+        # What did not go through is not always kept to be tried again.
+        os.write(sys.stdout.fileno(), b"\n")
+    except OSError:
+        return False
+    return True

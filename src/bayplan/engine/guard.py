@@ -136,7 +136,7 @@ def _explain(hook: Hook, error: BaseException) -> str:
 
 def _meant(error: BaseException) -> str:
     """``; did you mean 'labels'?`` after ``node.label``; Python says so only in a traceback."""
-    if isinstance(error, ValueError) and "truth value of an array" in _safe_text(error):
+    if isinstance(error, ValueError) and "truth value of an array" in safe_text(error):
         # NumPy advises any() or all(), which makes another rule of it.
         return "; of columns write ~a, a & b, a | b in place of not, and, or"
     if not isinstance(error, AttributeError) or not error.name or error.obj is None:

@@ -17,7 +17,7 @@ _OWNER_ALONE = 0o600
 
 
 class AppendedFile:
-    """The newest file of several, opened to be written at its end. One process may."""
+    """The newest file of several, to be opened and written at its end. One process may."""
 
     def __init__(self, path: Path, *, max_bytes: int, keep: int) -> None:
         """``keep`` is how many full files are kept beside it."""
@@ -26,11 +26,6 @@ class AppendedFile:
         self._keep = keep
         self._size_bytes = 0
         self._file: FileIO | None = None
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise NotADirectoryError(errno.ENOTDIR, f"{path.parent} is not a directory") from None
-        self.open()
 
     def open(self) -> bool:
         """Open it where that is to be done; whether it is another file than before."""
@@ -39,6 +34,10 @@ class AppendedFile:
             if os.fstat(self._file.fileno()).st_nlink:
                 return False
             self.close()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, f"{self._path.parent} is not a directory") from None
         file = FileIO(self._path, "ab+", opener=_opened)
         try:
             self._size_bytes = _claimed(file)

@@ -22,6 +22,7 @@ from bayplan.recording.backlog import Backlog
 from bayplan.recording.journal_lines import JOURNAL_FORMAT, JournalHeader, NodeNames, Placed, PlacedPod
 from bayplan.recording.journal_telling import line_of
 from bayplan.recording.lines import Dropped, Line, RecordingError, moment
+from bayplan.recording.sink import passes
 
 log = logging.getLogger(__name__)
 
@@ -81,11 +82,16 @@ class JournalFile:
         self._known: deque[tuple[int, Sequence[str]]] = deque(maxlen=_KNOWN_NAMES)
         self._numbers = 0
         self._awaited: dict[str, tuple[float, PodRef]] = {}
+        self._file = AppendedFile(options.path, max_bytes=options.max_bytes, keep=options.keep)
         try:
-            self._file = AppendedFile(options.path, max_bytes=options.max_bytes, keep=options.keep)
+            self._file.open()
             self._begin()
         except OSError as error:
-            raise RecordingError(f"journal {options.path}: {error.strerror or error}") from error
+            if not passes(error):
+                raise RecordingError(f"journal {options.path}: {error.strerror or error}") from error
+            # As on any later day: it is tried again with each decision.
+            self._problem = f"{options.path}: {error.strerror or error}"
+            log.error("decisions are not written to the journal on disk: %s", self._problem)
         self._backlog: Backlog[Entry | Nodes] = Backlog(
             self._take,
             name="bayplan-journal",

@@ -7,7 +7,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from bayplan.recording.lines import FORMAT, AnyLine, Header, RecordingError
+from bayplan.recording.lines import (
+    FORMAT,
+    AnyLine,
+    Bound,
+    Dropped,
+    Header,
+    RecordingError,
+    Seen,
+    Unjudged,
+)
 
 _CHUNK = 1 << 20
 # One line may hold a whole cluster; one without end is no recording.
@@ -41,6 +50,24 @@ def read_lines(path: Path) -> Iterator[AnyLine | Damage]:
         yield line
     if not number:
         raise RecordingError(f"{path}: the file is empty; `bayplan serve --record FILE` writes one")
+
+
+def is_worth_keeping(path: Path) -> bool:
+    """Whether something would be lost with the file: that of a server without a decision yet is not worth it.
+
+    What is no recording is, whatever it may be.
+    """
+    if not path.stat().st_size:
+        return False
+    ours = False
+    try:
+        for line in read_lines(path):
+            if isinstance(line, Seen | Bound | Unjudged | Dropped):
+                return True
+            ours = ours or isinstance(line, Header)
+    except RecordingError:
+        return True
+    return not ours
 
 
 def _other_file(text: bytes) -> str:

@@ -18,7 +18,8 @@ from bayplan.kube.pod import Pod
 from bayplan.recording.backlog import Backlog
 from bayplan.recording.lines import FORMAT, Bound, Dropped, Header, Line, RecordingError, Unjudged, moment
 from bayplan.recording.notes import Answered, Basis, Commitment, Narrator, Scheduled
-from bayplan.recording.sink import RecordingFile, older
+from bayplan.recording.reader import is_worth_keeping
+from bayplan.recording.sink import RecordingFile, older, passes
 from bayplan.wire import v1
 from bayplan.wire.codec import decode
 
@@ -55,13 +56,15 @@ class Recorder:
         self._dropped = 0
         self._narrator = Narrator()
         self._snapshot_at = float("-inf")
-        try:
-            self._file = RecordingFile(options.file)
-        except OSError as error:
-            raise RecordingError(f"record {options.file}: {error.strerror or error}") from error
         self._written = 0
         self._stopped = ""
-        self._begin()
+        try:
+            self._file = self._begun(keep=is_worth_keeping)
+        except OSError as error:
+            if not passes(error):
+                raise RecordingError(f"record {options.file}: {error.strerror or error}") from error
+            # As on any later day: pods are placed, recorded or not.
+            self._give_up(f"{options.file}: {error.strerror or error}")
         self._queue: Backlog[Answered | Commitment | Scheduled | Line] = Backlog(
             self._take,
             name="bayplan-recorder",
@@ -69,6 +72,11 @@ class Recorder:
             most_bytes=_QUEUE_BYTES,
             at_end=self._end,
         )
+
+    @property
+    def path(self) -> Path:
+        """The file that is written to."""
+        return self._options.file
 
     @property
     def problem(self) -> str:
@@ -143,8 +151,11 @@ class Recorder:
             self._stop(f"{self._options.file}: {error.strerror or error}")
 
     def _stop(self, why: str) -> None:
-        self._stopped = why
         self._file.give_up()
+        self._give_up(why)
+
+    def _give_up(self, why: str) -> None:
+        self._stopped = why
         log.error("nothing is recorded any more: %s", why)
 
     def _record(self, what: Answered | Commitment | Scheduled | Line) -> None:
@@ -167,17 +178,16 @@ class Recorder:
                 0, f"one decision and its cluster are larger than maxBytes, {self._options.max_bytes}"
             )
         self._file.close()
-        self._file = RecordingFile(self._options.file)
+        self._file = self._begun()
         log.info("the recording goes on in %s; before: %s", self._file.path, older(self._file.path))
-        self._begin()
 
-    def _begin(self) -> None:
+    def _begun(self, *, keep: Callable[[Path], bool] = lambda _: True) -> RecordingFile:
+        """A new file; the one before is put aside where it is worth it."""
         self._narrator.forget()
         self._snapshot_at = time.monotonic()
         self._written = 0
-        started = moment(datetime.now(UTC))
-        self._write(Header(format=FORMAT, bayplan=self._version, started=started))
-        self._file.flush()
+        header = Header(format=FORMAT, bayplan=self._version, started=moment(datetime.now(UTC)))
+        return RecordingFile(self._options.file, first=_line(header), keep=keep)
 
     def _say_dropped(self) -> None:
         with self._lock:
@@ -186,4 +196,8 @@ class Recorder:
             self._write(Dropped(count=count))
 
     def _write(self, line: Line) -> None:
-        self._file.write(_ENCODER.encode(line) + b"\n")
+        self._file.write(_line(line))
+
+
+def _line(line: Line) -> bytes:
+    return _ENCODER.encode(line) + b"\n"

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import http.client
 import json
 import os
@@ -18,6 +19,9 @@ from typing import Any
 
 import pytest
 
+from bayplan.recording import appended, sink
+from bayplan.recording.journal_file import JournalFileOptions
+from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.extender import leaving
 from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.listener import ListenError
@@ -27,6 +31,7 @@ from tests.controlplane.processes import Child
 from tests.controlplane.waiting import wait_until
 from tests.runtimes.extender.caller import (
     ask,
+    look,
     make_node,
     make_pod,
     metric,
@@ -48,6 +53,33 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 def full(**annotations: str) -> dict[str, Any]:
     return nodes_request([make_node(name) for name in NODES], pod=make_pod(**annotations))
+
+
+async def test_a_full_disk_at_the_start_costs_what_is_written_down_and_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sink, "put_all", full)
+    monkeypatch.setattr(appended, "put_all", full)
+    record, journal = tmp_path / "r.jsonl.gz", tmp_path / "j.jsonl"
+    options = replace(
+        make_options(tmp_path), record=RecordOptions(record), journal_file=JournalFileOptions(journal)
+    )
+    async with Server(options).running() as server:
+        assert not (await ask(server, "filter", FULL)).json["Error"]
+        health = await look(server, "/healthz?verbose")
+        assert server.journal_file is not None
+        await asyncio.to_thread(server.journal_file.close)
+
+        assert health.status == 200
+        assert f"[!]recording: {record}: No space left on device" in health.body.decode()
+        assert f"[!]journal: {journal}: No space left on device" in health.body.decode()
+        assert await metric(server, "bayplan_recorded_total", result="dropped") == 1
+        assert await metric(server, "bayplan_journal_lines_total", result="dropped") == 1
+    assert not record.exists()
+    caplog.clear()
 
 
 @contextlib.contextmanager

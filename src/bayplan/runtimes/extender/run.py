@@ -107,10 +107,10 @@ def _announce(server: Server) -> None:
         log.info("cluster: %s%s; not ready until it is listed", options.connection.server, what)
     else:
         log.info("cluster: only the nodes that requests bring")
-    if options.record is not None:
-        log.info("recording to %s", options.record.file)
-    if options.journal_file is not None:
-        log.info("decisions are written to %s", options.journal_file.path)
+    if server.recorder is not None and not server.recorder.problem:
+        log.info("recording to %s", server.recorder.path)
+    if server.journal_file is not None and not server.journal_file.problem:
+        log.info("decisions are written to %s", server.journal_file.path)
     if options.shadow is not None:
         candidate = options.shadow.candidate
         names = ", ".join(policy.name for policy in candidate.loaded.policies)

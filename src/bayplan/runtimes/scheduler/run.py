@@ -113,8 +113,9 @@ def _announce(server: Server) -> None:
     log.info("cluster: %s", options.connection.server)
     if options.lease is not None:
         log.info("leader election: lease %s/%s", options.lease.namespace, options.lease.name)
-    if options.record is not None:
-        log.info("recording to %s", options.record.file)
+    recorder = server.onlookers.recorder
+    if recorder is not None and not recorder.problem:
+        log.info("recording to %s", recorder.path)
     if options.shadow is not None:
         candidate = options.shadow.candidate
         names = ", ".join(policy.name for policy in candidate.loaded.policies) or "none"
