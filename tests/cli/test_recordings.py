@@ -98,6 +98,15 @@ def test_where_nothing_can_be_written_is_said_in_one_line(
     assert "Error: " in ended.output
 
 
+def test_of_a_decision_that_is_damaged_there_is_no_test(desk: Desk, tmp_path: Path) -> None:
+    desk.file.write_text(desk.file.read_text().replace('"at":"2', '"at":"x'))
+
+    ended = bayplan("export-test", desk.file, "--pod", "default/web-0", "--out", tmp_path / "tests")
+
+    assert isinstance(ended.exception, SystemExit)
+    assert "Error: decision 1 of the recording cannot be read: Invalid isoformat" in ended.output
+
+
 def test_what_a_recording_holds_is_never_run(desk: Desk, tmp_path: Path) -> None:
     desk.file.write_text(desk.file.read_text().replace("import bayplan", "open('/nowhere/x')"))
     (tmp_path / "policy.py").unlink()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.config.flags import Flags, load_all
+from bayplan.recording.lines import RecordingError
 from bayplan.runtimes.simulator.compare import Comparison, Placement, PodComparison, compare, measure
 from bayplan.runtimes.simulator.report import page
 from bayplan.testing import make_node, make_pod
@@ -103,6 +104,37 @@ def test_a_policy_that_fails_refuses_and_is_named(desk: Desk, tmp_path: Path) ->
     )
 
     assert "ZeroDivisionError" in found.pods[0].second.reason
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken"),
+    [
+        pytest.param('"at":"2', '"at":"x', id="a moment that is none"),
+        pytest.param('"Pod":{', '"Pod":[],"Was":{', id="a pod that is none"),
+        pytest.param('"Pod":{', '"Was":{', id="no pod"),
+        pytest.param('"NodeNames":[', '"NodeNames":[0,', id="a name that is none"),
+        pytest.param('"at":', '"givenUp":{"p":{"kind":"x","text":"","summary":""}},"at":', id="no failure"),
+    ],
+)
+def test_a_decision_that_is_damaged_is_left_out_and_told(
+    desk: Desk, tmp_path: Path, whole: str, broken: str
+) -> None:
+    before, mark, after = desk.file.read_text().rpartition('{"line":"asked"')
+    assert whole in after
+    desk.file.write_text(before + mark + after.replace(whole, broken, 1))
+
+    found = compared(desk, tmp_path, SPREAD)
+
+    assert [pod.pod for pod in found.pods] == ["default/web-0", "default/web-1"]
+    (warning,) = found.warnings
+    assert warning.startswith("decision 3 of the recording cannot be read: ")
+
+
+def test_where_every_decision_is_damaged_the_first_is_told(desk: Desk, tmp_path: Path) -> None:
+    desk.file.write_text(desk.file.read_text().replace('"at":"2', '"at":"x'))
+
+    with pytest.raises(RecordingError, match=r"(?s)nothing to compare.*decision 1 of .* \(3 cannot\)"):
+        compared(desk, tmp_path, SPREAD)
 
 
 def test_nothing_measured_is_nan_and_not_zero() -> None:

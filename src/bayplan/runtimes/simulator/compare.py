@@ -15,7 +15,7 @@ from bayplan.engine.differ import turn
 from bayplan.recording.attempts import VERB as SCHEDULE
 from bayplan.recording.lines import Asked, RecordingError
 from bayplan.runtimes.simulator.cases import Recording
-from bayplan.runtimes.simulator.judge import Judgement, Side, judge_with
+from bayplan.runtimes.simulator.judge import Judgement, Side, judge_with, question_of
 from bayplan.snapshot.columns import parse_number
 
 Change = Literal["same", "elsewhere", "refused", "admitted", "refused otherwise"]
@@ -106,16 +106,25 @@ def compare(
     """Judge every pod of a recording with both sides; the last try of each counts."""
     recording = Recording(path)
     pods: dict[str, PodComparison] = {}
+    damaged: list[str] = []
     for case in recording.cases():
         if not isinstance(case.said, Asked) or case.verb not in ("filter", SCHEDULE):
             continue
-        judged = judge_with(first, case), judge_with(second, case)
+        try:
+            question = question_of(case)
+        except RecordingError as error:
+            damaged.append(str(error))
+            continue
+        judged = judge_with(first, question, case), judge_with(second, question, case)
         # Of equals the second takes what the first has: a tie is no change.
         best = judged[0].best
         one, other = (_placement(each, each.best_or(best), price_label) for each in judged)
         key = judged[0].pod.uid or case.pod
         pods.pop(key, None)
         pods[key] = PodComparison(case.pod, case.said.at, one, other)
+    if damaged:
+        more = f" ({len(damaged)} cannot)" if len(damaged) > 1 else ""
+        recording.warnings.append(f"{damaged[0]}{more}")
     if not pods:
         said = "".join(f"\n{warning}" for warning in recording.warnings)
         raise RecordingError(f"{path}: no decision was recorded, so there is nothing to compare{said}")

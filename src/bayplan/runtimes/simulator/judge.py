@@ -58,15 +58,24 @@ Side = Callable[[Configuration, Pod], Sequence[Policy]]
 """The policies for a pod of a recording, which was made with that configuration."""
 
 
-def judge_with(side: Side, case: Case) -> Judgement:
+def judge_with(side: Side, question: Question, case: Case) -> Judgement:
     """What a side says to a recorded question, in the cluster as it was then."""
-    question = _question(case)
     return _judge(side(case.configuration, question.pod), question, case)
 
 
 def judge(policies: Sequence[Policy], case: Case) -> Judgement:
     """What these policies say to a recorded question, in the cluster as it was then."""
-    return _judge(policies, _question(case), case)
+    return _judge(policies, question_of(case), case)
+
+
+def question_of(case: Case) -> Question:
+    """The question as it was put; `RecordingError` where its line is damaged."""
+    try:
+        # Its parts are read when they are needed, and a line that is JSON may still hold nonsense.
+        case.attempt()
+        return _question(case)
+    except (LookupError, OverflowError, ValueError, msgspec.MsgspecError) as error:
+        raise RecordingError(f"decision {case.number} of the recording cannot be read: {error}") from error
 
 
 def _judge(policies: Sequence[Policy], question: Question, case: Case) -> Judgement:
@@ -84,7 +93,7 @@ def _judge(policies: Sequence[Policy], question: Question, case: Case) -> Judgem
 def _question(case: Case) -> Question:
     args = decode(case.body, v1.ExtenderArgs)
     if args.pod is None:
-        raise RecordingError(f"decision {case.number}: a request without a pod")
+        raise RecordingError("a request without a pod")
     cluster = case.cluster
     if args.nodes is not None:
         objects = decode_nodes(args.nodes.items or [])
