@@ -4,12 +4,17 @@ A ConfigMap is swapped by a symbolic link, an editor writes a new file in its pl
 what the path leads to now.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bayplan.config.flags import Flags, Loaded
 
 Fingerprint = tuple[tuple[str, tuple[int, int, int] | None], ...]
+
+_KINDS = (".py", ".yaml", ".yml")
+# A policy may lie in a home folder, with all that somebody has: a look must take no more than a moment.
+_MOST_BESIDE = 500
 
 
 class WatchedFiles:
@@ -23,10 +28,30 @@ class WatchedFiles:
         profiles = [entry.kube_scheduler_config for entry in loaded.config.scheduler.profiles]
         named += [loaded.base / profile for profile in profiles if profile]
         self.paths = sorted({path for path in named if path.is_file()} | set(loaded.edition.files()))
+        self._folders = sorted({path.parent for path in [*named, *self.paths]})
 
-    def fingerprint(self) -> Fingerprint:
-        """Another one when a file is another one, or gone."""
-        return tuple((str(path), _look(path)) for path in self.paths)
+    def fingerprint(self, *, widely: bool = False) -> Fingerprint:
+        """Another one when a file is another one, or gone; ``widely``: or one beside them is, or is new.
+
+        What is missing for a change may come later, as a file that nobody has named so far.
+        """
+        found = set(self.paths)
+        if widely:
+            found.update(path for folder in self._folders for path in _beside(folder))
+        return tuple((str(path), _look(path)) for path in sorted(found))
+
+
+def _beside(folder: Path) -> Iterator[Path]:
+    """The files in a folder, and below it, that a configuration can be made of; not without end."""
+    left = _MOST_BESIDE
+    # Folders in a ConfigMap are links; a circle of them ends with the rest.
+    for place, below, names in os.walk(folder, followlinks=True):
+        # Nobody imports from those; a ConfigMap keeps its states in such ones.
+        below[:] = sorted(name for name in below if not name.startswith((".", "__pycache__")))
+        yield from (Path(place, name) for name in names if name.endswith(_KINDS))
+        left -= 1 + len(names)
+        if left <= 0:
+            return
 
 
 def _look(path: Path) -> tuple[int, int, int] | None:

@@ -83,7 +83,7 @@ class Reloader:
         return True
 
     async def _look(self, *, asked: bool) -> None:
-        found = self._watched.fingerprint()
+        found = self._watched.fingerprint(widely=bool(self.problem))
         settled = found == self._seen and found != self._known
         self._seen = found
         if not (asked or settled):
@@ -94,10 +94,12 @@ class Reloader:
                 self._put_off = found
                 self._refuse("still loading the previous change, which hangs; if it never ends, restart")
             return
-        await self._reload(found)
+        await self._reload()
 
-    async def _reload(self, found: Fingerprint) -> None:
-        # A file that cannot be used is not tried again until it changes again.
+    async def _reload(self) -> None:
+        # What cannot be used is not tried again until it changes again, or something beside it does: the file
+        # that it imports may be on its way.
+        found = self._watched.fingerprint(widely=True)
         self._known, self._put_off = found, None
         loaded: Loaded | None = None
         try:

@@ -174,6 +174,57 @@ async def test_what_changes_while_it_is_loaded_is_loaded_too(tmp_path: Path, gat
     assert found.says == ["two", "three"]
 
 
+@pytest.mark.parametrize("name", ["late.py", "late/__init__.py"])
+async def test_an_import_that_is_missing_is_tried_again_when_it_comes(tmp_path: Path, name: str) -> None:
+    file, helper = tmp_path / "policy.py", tmp_path / name
+    write(file, policy("one"))
+    async with watching([file]) as found:
+        write(file, policy("two", first="import late\n"))
+        await found.until(lambda: found.results == ["refused"])
+        assert "No module named 'late'" in found.reloader.problem
+        # Looked at again and again, and told once.
+        await asyncio.sleep(10 * LOOK_SECONDS)
+        assert found.results == ["refused"]
+
+        helper.parent.mkdir(exist_ok=True)
+        write(helper, "raise ValueError('half done')\n")
+        await found.until(lambda: found.results == ["refused", "refused"])
+        assert "half done" in found.reloader.problem
+        write(helper, "")
+        await found.until(lambda: found.results == ["refused", "refused", "ok"])
+        assert found.reloader.problem == ""
+
+    assert found.says == ["two"]
+
+
+async def test_what_lies_beside_is_nobodys_business_while_all_is_well(tmp_path: Path) -> None:
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    async with watching([file]) as found:
+        write(file, "no Python")
+        await found.until(lambda: found.results == ["refused"])
+        write(file, policy("two"))
+        await found.until(lambda: found.results == ["refused", "ok"])
+        write(tmp_path / "other.py", "")
+        await asyncio.sleep(10 * LOOK_SECONDS)
+
+    assert found.results == ["refused", "ok"]
+
+
+async def test_a_policy_file_that_the_configuration_names_may_come_after_it(tmp_path: Path) -> None:
+    config = tmp_path / "bayplan.yaml"
+    head = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\ncluster: {source: in-cluster}\n"
+    write(config, f"{head}policies: [{JUDGES}]\n")
+    async with watching([], config=config) as found:
+        write(config, f"{head}policies: [{{use: policies/late.py}}]\n")
+        await found.until(lambda: found.results == ["refused"])
+        (tmp_path / "policies").mkdir()
+        write(tmp_path / "policies" / "late.py", policy("late"))
+        await found.until(lambda: found.results[-1] == "ok")
+
+    assert found.says == ["late"]
+
+
 async def test_a_listener_that_raises_does_not_end_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
