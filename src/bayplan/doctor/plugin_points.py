@@ -3,6 +3,9 @@
 A point counts when one version has it: ``preFilter`` of TaintToleration came after 1.36.
 """
 
+from bayplan.doctor.schema import POINTS
+
+_YOUNG = ("placementGenerate", "placementScore")
 _BEFORE = ("preFilter", "filter")
 _SCORES = ("preScore", "score")
 
@@ -36,18 +39,5 @@ POINTS_OF: dict[str, tuple[str, ...]] = {
     "VolumeZone": _BEFORE,
 }
 """Those that have come since, for groups of pods, are left out: their points still change."""
-LASTING = (
-    "preEnqueue",
-    "queueSort",
-    "preFilter",
-    "filter",
-    "postFilter",
-    "preScore",
-    "score",
-    "reserve",
-    "permit",
-    "preBind",
-    "bind",
-    "postBind",
-)
+LASTING = tuple(point for point in POINTS if point not in ("multiPoint", *_YOUNG))
 """The points that this is known of."""
