@@ -13,6 +13,7 @@ from bayplan.authoring.editions import Edition, current_edition
 from bayplan.authoring.registry import Policy
 from bayplan.recording.lines import Configuration
 from bayplan.runtimes.watched_task import WatchedTask
+from bayplan.state.garbage import collect_soon
 from bayplan.state.sources.book import Sources
 
 
@@ -72,3 +73,8 @@ class Generation:
         await self._unused.wait()
         await self.sources.close()
         self.edition.forget()
+
+    async def retire(self) -> None:
+        """End, as another one has taken its place, and give the memory back."""
+        await self.end()
+        collect_soon()

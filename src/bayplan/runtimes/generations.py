@@ -44,7 +44,7 @@ class Generations(Generic[G]):
         self.metrics.edition = fresh.edition
         set_generation(fresh.number)
         self.shadow.beside(fresh)
-        task = asyncio.create_task(old.end())
+        task = asyncio.create_task(old.retire())
         self._ending[task] = old
         task.add_done_callback(self._ending.pop)
         return fresh

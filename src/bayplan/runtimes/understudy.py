@@ -9,6 +9,7 @@ from bayplan.runtimes.generation import Generation
 from bayplan.runtimes.needs import latches, sources_for
 from bayplan.runtimes.watched_task import WatchedTask
 from bayplan.snapshot.sources import Latch, Readings
+from bayplan.state.garbage import collect_soon
 from bayplan.state.sources.asker import Asked
 from bayplan.state.sources.book import Declared, Sources, Watchers
 from bayplan.state.sources.poller import Polled
@@ -73,6 +74,7 @@ class Understudy:
         await self.sources.close()
         if forget:
             self.candidate.loaded.edition.forget()
+            collect_soon()
 
 
 def _is_asked_by(live: Generation, declared: Declared, wanted: Collection[Latch]) -> bool:

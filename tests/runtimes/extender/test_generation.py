@@ -1,7 +1,10 @@
 """A generation lasts as long as somebody uses it, and waits for nobody else's threads."""
 
 import asyncio
+import gc
+import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.extender.generation import Generation
 from bayplan.runtimes.extender.verbs import Verbs
 from bayplan.state.sources.book import Sources
+from tests.controlplane.waiting import wait_until
 from tests.runtimes.extender.test_sources import Service, door, filtered
 
 PATIENCE_SECONDS = 20.0
@@ -88,6 +92,30 @@ async def test_what_its_policies_imported_is_forgotten_with_it(tmp_path: Path) -
     await generation.end()
 
     assert edition.files() == []
+
+
+async def test_the_memory_of_one_that_was_replaced_is_given_back(tmp_path: Path) -> None:
+    (tmp_path / "policy.py").write_text(
+        "import bayplan\n\nclass Model: ...\n\nonly_model = Model()\n\n"
+        "@bayplan.filter\ndef f(node):\n    return None if only_model else 'no'\n"
+    )
+    generation = make_generation(Sources())
+    gc.disable()
+    try:
+        with anew() as edition:
+            load(str(tmp_path / "policy.py"))
+        generation.edition = edition
+        (module,) = (each for each in list(sys.modules.values()) if hasattr(each, "only_model"))
+        model = weakref.ref(module.only_model)
+        del module
+        await generation.end()
+        assert model() is not None
+
+        await generation.retire()
+
+        await asyncio.to_thread(wait_until, lambda: model() is None, PATIENCE_SECONDS, what="it is gone")
+    finally:
+        gc.enable()
 
 
 async def test_a_reload_leaves_the_sources_open_for_requests_that_are_under_way(

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -99,6 +100,11 @@ class Reloading:
         """Have it look at once: the next look by itself may be two seconds away."""
         os.kill(self.child.pid, signal.SIGHUP)
 
+    def resident_bytes(self) -> int:
+        """Memory that the process has in use."""
+        fields = Path(f"/proc/{self.child.pid}/statm").read_text().split()
+        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
     def metrics(self) -> str:
         return self.look("/metrics")
 
@@ -151,6 +157,22 @@ def test_a_file_beside_the_policy_is_part_of_it(reloading: Reloading) -> None:
     reloading.folder.write("words.py", 'WORD = "means"\n')
 
     assert reloading.wait_for("means one") == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_large_policy_is_in_memory_once_however_often_it_changes(reloading: Reloading) -> None:
+    large = "BIG = bytearray(b'x') * 30_000_000\n"
+    sizes = []
+    for number in range(9):
+        reloading.folder.write("policy.py", large + policy(str(number)))
+        reloading.hang_up()
+        reloading.wait_for(f"says {number}")
+        sizes.append(reloading.resident_bytes())
+
+    # One of them, and half of another for the rest.
+    wait_until(
+        lambda: reloading.resident_bytes() < sizes[0] + 45_000_000, 20, what=f"it is freed: before {sizes}"
+    )
 
 
 def test_arguments_and_policies_of_the_configuration_change(reloading: Reloading) -> None:
