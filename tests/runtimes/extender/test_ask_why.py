@@ -90,7 +90,7 @@ def page() -> Iterator[Serve]:
 
 
 def test_the_newest_answer_wins_and_the_others_are_named(page: Serve) -> None:
-    old, new, ignorant = page(why_at(OLD)), page(why_at(NEW)), page(NO_DECISION, 404)
+    old, new, ignorant = page(why_at(OLD)), page(why_at(NEW)), page(NOT_OURS, 404)
     silent = f"http://127.0.0.1:{free_port()}"
 
     reply = ask_why([old.url, new.url, ignorant.url, silent], "shop/p", weight=7)

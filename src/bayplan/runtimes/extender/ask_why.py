@@ -93,7 +93,9 @@ def newest(key: str, said: dict[str, Said], *, hint: str, who: str = "server") -
         raise AskError(f"no {who} can say why about pod {key}:{lines}{hint}")
     best = max(found, key=lambda server: found[server].at)
     older = [Other(server, f"older: {why.at}") for server, why in found.items() if server != best]
-    return Reply(found[best], best, older + problems)
+    # Why another one knows nothing is nobody's question where one knows.
+    others = [Other(each.server, NOTHING) if each.problem.startswith(NOTHING) else each for each in problems]
+    return Reply(found[best], best, older + others)
 
 
 def understood(body: bytes) -> Said:
