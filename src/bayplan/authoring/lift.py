@@ -4,7 +4,8 @@ A hook that takes ``node`` is called once a node and gives plain values; one tha
 answers for the whole table. The engine sees no difference.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
 
@@ -32,7 +33,7 @@ def verdict(hook: Hook, available: dict[str, Any]) -> Verdict:
     """What a ``filter`` or ``prefer`` hook says about the nodes in ``available``."""
     nodes: NodeTable = available["nodes"]
     if hook.spec.per_node:
-        return Verdict.of(_reason(hook, result, node.name) for node, result in _each(hook, nodes, available))
+        return _verdict_of_each(hook, nodes, available)
     return _verdict_of_table(hook, hook.call(available), nodes)
 
 
@@ -40,7 +41,7 @@ def scores(hook: Hook, available: dict[str, Any]) -> Score | None:
     """What a ``score`` hook says: finite floats, NaN for no opinion; ``None`` where it has none at all."""
     nodes: NodeTable = available["nodes"]
     if hook.spec.per_node:
-        values = [_number(hook, result, node.name) for node, result in _each(hook, nodes, available)]
+        values = [_number(hook, result, node) for node, result in _each(hook, nodes, available)]
         return Score(np.array(values, dtype=np.float64))
     result = hook.call(available)
     if result is None or (isinstance(result, float) and np.isnan(result)):
@@ -106,10 +107,30 @@ def gate(hook: Hook, available: dict[str, Any]) -> Reason | None:
     return _reason(hook, hook.call(available), "")
 
 
-def _each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Any:
+def _verdict_of_each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Verdict:
+    """What a hook says node by node. Most nodes are refused in the words of the one before."""
+    codes: list[int] = []
+    numbers: dict[Reason, int] = {}
+    last: Any = None
+    code = 0
+    for node, result in _each(hook, nodes, available):
+        if result is None or result is True:
+            codes.append(0)
+            continue
+        # Texts that are made anew for each node are equal, not the same.
+        if result is not last and not (type(result) is type(last) is str and result == last):
+            reason = _reason(hook, result, node.name)
+            code = 0 if reason is None else numbers.setdefault(reason, len(numbers) + 1)
+            last = result
+        codes.append(code)
+    return Verdict(np.array(codes, dtype=np.int16), tuple(numbers), sound=True)
+
+
+def _each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Iterator[tuple[Node, Any]]:
+    ask = hook.per_node(available)
     for node in nodes:
         try:
-            yield node, hook.call({**available, "node": node})
+            yield node, ask(node=node)
         except Exception as error:
             error.add_note(f"on node {node.name}")
             raise
@@ -189,15 +210,17 @@ def _numbers(hook: Hook, given: Any, nodes: NodeTable) -> NDArray[np.float64]:
     return values
 
 
-def _number(hook: Hook, result: Any, node: str) -> float:
+def _number(hook: Hook, result: Any, node: Node) -> float:
     if result is None:
-        return np.nan
+        return math.nan
     try:
         value = float(result)
     except (TypeError, ValueError, OverflowError):
-        raise BadResult(f"{hook.title}: returned {_name(result)} for node {node}, want a number") from None
-    if isinstance(result, str) or np.isinf(value):
-        raise BadResult(f"{hook.title}: returned {_name(result)} for node {node}, want a finite number")
+        raise BadResult(
+            f"{hook.title}: returned {_name(result)} for node {node.name}, want a number"
+        ) from None
+    if isinstance(result, str) or math.isinf(value):
+        raise BadResult(f"{hook.title}: returned {_name(result)} for node {node.name}, want a finite number")
     return value
 
 

@@ -1,8 +1,8 @@
 """Policies that are ready to run: hooks bound to their arguments, a weight, a scope."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from bayplan.authoring.hooks import HookSpec, Kind
@@ -29,9 +29,15 @@ class Hook:
 
     def call(self, available: dict[str, Any]) -> Any:
         """Call the function with what it asked for."""
-        return self.function(
-            **{name: self.args if name == "args" else available[name] for name in self.spec.parameters}
-        )
+        return self.function(**self._asked_for(available, self.spec.parameters))
+
+    def per_node(self, available: dict[str, Any]) -> Callable[..., Any]:
+        """The function with all that it asked for but ``node``, which each call brings."""
+        rest = [name for name in self.spec.parameters if name != "node"]
+        return partial(self.function, **self._asked_for(available, rest))
+
+    def _asked_for(self, available: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        return {name: self.args if name == "args" else available[name] for name in names}
 
 
 @dataclass(frozen=True)

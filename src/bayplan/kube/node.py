@@ -72,7 +72,7 @@ class NodeObject(Struct, frozen=True, dict=True, omit_defaults=True):
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``metadata.name``."""
         return (self.metadata or NO_META).name or ""
@@ -88,7 +88,7 @@ class NodeObject(Struct, frozen=True, dict=True, omit_defaults=True):
         there = (self.status or NO_STATUS).addresses or ()
         return next((each.address for each in there if each.type == "InternalIP"), "")
 
-    @property
+    @cached_property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``."""
         return only_read((self.metadata or NO_META).labels)

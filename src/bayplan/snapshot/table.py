@@ -6,6 +6,7 @@ the columns of the table it was made from, so labels are parsed once for the who
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -284,7 +285,7 @@ class NodeTable:
         return len(self._objects) if self._rows is None else len(self._rows)
 
     def __iter__(self) -> Iterator[Node]:
-        return (Node(self, row) for row in range(len(self)))
+        return map(Node, repeat(self), range(len(self)), self.objects)
 
     def row(self, which: int | str) -> Node:
         """One node, by row number or by name."""
@@ -292,7 +293,8 @@ class NodeTable:
             if which not in self.names:
                 raise KeyError(f"no node {which!r}{suggest(which, self.names)}")
             which = list(self.names).index(which)
-        return Node(self, range(len(self))[which])
+        place = range(len(self))[which]
+        return Node(self, place, self.objects[place])
 
     def count(self, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
         """How many of these pods are on each node or, with ``by``, in each node's rack, zone, ...
