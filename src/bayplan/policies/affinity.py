@@ -109,7 +109,7 @@ class Affinity:
         self._labels = [_LabelRule(rule) for rule in args.rules if rule.pod_label is not None]
         self._pods = [_PodRule(rule) for rule in args.rules if rule.pod_label is None]
 
-    @bayplan.filter
+    @bayplan.filter(reads="node")
     def labels(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """The hard rules between the pod and the nodes."""
         hard = (rule for rule in self._labels if rule.weight is None)

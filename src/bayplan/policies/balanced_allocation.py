@@ -29,7 +29,7 @@ class BalancedAllocation:
         self._resources = args.resources
         self._improvement = args.measure == "Improvement"
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="pods")
     def balance(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
         """How alike the resources are used; no opinion about a pod that asks for none of them."""
         if not any(pod.request(resource.name) for resource in self._resources):

@@ -23,7 +23,7 @@ class LeastAllocated:
     def __init__(self, args: LeastAllocatedArgs) -> None:
         self._resources = args.resources
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="pods")
     def free(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
         """What is free, in percent; 0 on a node that has none of the resources."""
         free = 1.0 - blocks.fractions(pod, nodes, self._resources)

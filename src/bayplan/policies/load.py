@@ -103,13 +103,13 @@ class Load:
         self._latches = tuple(column.latch for column in self._columns if column.latch is not None)
         self._weights = np.array([[column.weight] for column in args.columns])
 
-    @bayplan.filter
+    @bayplan.filter(reads="pods")
     def calm(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """No value may be above its limit, nor come above it with this pod."""
         verdicts = [verdict for column in self._columns for verdict in column.verdicts(pod, nodes)]
         return reduce(or_, verdicts) if verdicts else None
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="pods")
     def headroom(self, pod: Pod, nodes: NodeTable) -> Floats:
         """What is not used, in percent."""
         free = np.array([column.headroom(pod, nodes) for column in self._columns])

@@ -23,7 +23,7 @@ class MostAllocated:
     def __init__(self, args: MostAllocatedArgs) -> None:
         self._resources = args.resources
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="pods")
     def taken(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
         """What is taken, in percent; 0 on a node that has none of the resources."""
         used = blocks.fractions(pod, nodes, self._resources)

@@ -36,7 +36,7 @@ class MostAvailableCPU:
     def __init__(self, args: MostAvailableCPUArgs) -> None:
         self._headroom = args.headroom_milli
 
-    @bayplan.filter(recheck=True)
+    @bayplan.filter(recheck=True, reads="pods")
     def fits(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """The request and the headroom must be free; a pod that asks for no CPU takes none of either."""
         if not pod.cpu_milli:
@@ -45,7 +45,7 @@ class MostAvailableCPU:
         need = pod.cpu_milli + self._headroom
         return TOO_LITTLE_CPU.where(free < need, free=free, need=need)
 
-    @bayplan.score(range=(0, 100))
+    @bayplan.score(range=(0, 100), reads="pods")
     def cpu_left(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
         """What is left, in percent."""
         # A virtual node may have no CPU at all: it scores 0, not NaN.

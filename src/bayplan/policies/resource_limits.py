@@ -117,7 +117,7 @@ class ResourceLimits:
         # Named here, so that a source that nobody collects is an error when the policy is loaded.
         self._columns = [column for limit in self._limits for column in limit.columns]
 
-    @bayplan.filter(recheck=True)
+    @bayplan.filter(recheck=True, reads="pods")
     def within(self, pod: Pod, nodes: NodeTable) -> Verdict | None:
         """Every limit that is for this pod."""
         # Where pods are not known it fails for every pod, so that it fails when it is loaded.

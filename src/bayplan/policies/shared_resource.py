@@ -120,7 +120,7 @@ class SharedResource:
             advice=f"the pod's annotation would have to be called {key}",
         )
 
-    @bayplan.filter(recheck=True)
+    @bayplan.filter(recheck=True, reads="pods")
     def fits(self, pod: Pod, nodes: NodeTable) -> Verdict | Reason | None:
         """Enough devices must have room for all of it."""
         ask = self._ask(pod)
@@ -147,7 +147,7 @@ class SharedResource:
             verdicts.append(NOT_TOGETHER.where(~fitting.any(axis=0), needs=needs))
         return reduce(or_, verdicts)
 
-    @bayplan.score
+    @bayplan.score(reads="pods")
     def room(self, pod: Pod, nodes: NodeTable) -> NDArray[np.float64]:
         """What the devices that the pod would get have left afterwards."""
         ask = self._ask(pod)
