@@ -62,6 +62,7 @@ VARIANTS = (
     Variant(GO_TEN, "Go extender, ten rules"),
     Variant("one", "Bayplan, one policy", "policy.py", aim=Aim(GO, 1.3)),
     Variant("asked", "Bayplan, one policy that promises nothing", "asked.py"),
+    Variant("each", "Bayplan, one policy, functions of one node", "each.py"),
     Variant("ten", "Bayplan, ten policies", "ten.py", aim=Aim(GO, 1.3)),
     Variant("nodes-only", "Bayplan, one policy, nodesOnly", "policy.py", _NODES_ONLY, aim=Aim(GO, 1.3)),
     Variant("reasons", "Bayplan, failedNodes: always", "policy.py", _answer(failedNodes="always")),

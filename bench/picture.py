@@ -26,6 +26,7 @@ _LIGHT = (
     "#4d7c0f",
     "#1e3a8a",
     "#7f1d1d",
+    "#f472b6",
 )
 _DARK = (
     "#3b82f6",
@@ -40,6 +41,7 @@ _DARK = (
     "#84cc16",
     "#93c5fd",
     "#fca5a5",
+    "#fbcfe8",
 )
 _LETTER, _LINE = 7.4, 20
 _STYLE = """

@@ -21,9 +21,9 @@ from bench.busy import Busy
 from bench.outputs import Outputs
 from bench.peers_built import PeerMissing
 from bench.raw_http import Caller
-from bench.wire_figures import ASKED, FULL, NAMES, Line, Times, picture, text
+from bench.wire_figures import ASKED, EACH, FULL, NAMES, Line, Times, picture, text
 from bench.wire_requests import Requests, full_nodes, make_node, names_only, write_snapshot
-from bench.wire_servers import ASKED_POLICY, POLICY, Peers, Server, find_peers, servers
+from bench.wire_servers import Peers, Server, find_peers, policy_of, servers
 
 VERBS = ("filter", "prioritize")
 _WARMING = 3
@@ -47,6 +47,8 @@ SIZES = (
     Size(NAMES, 15_000, 20),
     Size(ASKED, 500, 100),
     Size(ASKED, 5_000, 40),
+    Size(EACH, 500, 100),
+    Size(EACH, 5_000, 20),
     Size(FULL, 100, 40),
     Size(FULL, 1_000, 15),
     Size(FULL, 5_000, 10),
@@ -86,8 +88,8 @@ def measure(size: Size, peers: Peers, rounds: int, *, policy: Path | None = None
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         file = Path(made) / "nodes.json"
         write_snapshot(file, nodes)
-        usual = ASKED_POLICY if size.mode == ASKED else POLICY
-        started = stack.enter_context(servers(peers, Path(made), file, policy=policy or usual))
+        ours = policy or policy_of(size.mode)
+        started = stack.enter_context(servers(peers, Path(made), file, policy=ours))
         callers = {server.name: stack.enter_context(Caller(server.port)) for server in started}
         for caller in callers.values():
             _check(caller, requests, nodes)

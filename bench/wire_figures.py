@@ -21,6 +21,7 @@ from bench.picture import number
 OURS, REFERENCE = "Bayplan", "Go"
 NAMES, FULL = "names only", "full nodes"
 ASKED = "names only, policies asked each time"
+EACH = "names only, functions of one node"
 TARGET, TARGET_FROM_NODES = 3.0, 500
 
 

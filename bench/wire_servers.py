@@ -15,11 +15,11 @@ from pathlib import Path
 from threading import Thread
 
 from bench.peers_built import PEERS, PeerMissing, cache_directory, digest_of, find_go
+from bench.wire_figures import ASKED, EACH
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 
-POLICY = PEERS / "bayplan" / "policy.py"
-ASKED_POLICY = PEERS / "bayplan" / "asked.py"
+_POLICIES = {ASKED: "asked.py", EACH: "each.py"}
 # The same answer as the peers give: every refused node, with its reason, each time.
 _CONFIG = """
 apiVersion: bayplan.dev/v1
@@ -61,8 +61,13 @@ def find_peers() -> Peers:
     return Peers(find_go(), flask)
 
 
+def policy_of(mode: str) -> Path:
+    """The policy that Bayplan has: the same rules, written in one way or another."""
+    return PEERS / "bayplan" / _POLICIES.get(mode, "policy.py")
+
+
 @contextlib.contextmanager
-def servers(peers: Peers, folder: Path, nodes: Path, *, policy: Path = POLICY) -> Iterator[list[Server]]:
+def servers(peers: Peers, folder: Path, nodes: Path, *, policy: Path) -> Iterator[list[Server]]:
     """Bayplan first, then the peers; gone when the block ends."""
     with contextlib.ExitStack() as stack:
         started = [_bayplan(folder, nodes, policy=policy, stack=stack)]

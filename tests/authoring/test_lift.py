@@ -115,6 +115,30 @@ def test_a_filter_of_the_table(answer: Any, refused: dict[str, str]) -> None:
     assert reasons(verdict(answer, per_node=False)) == refused
 
 
+def test_equal_words_about_several_nodes_are_one_reason() -> None:
+    made_anew = iter(["".join(["no", " disk"]) for _ in range(3)])
+
+    said = verdict(lambda _: next(made_anew), per_node=True)
+
+    assert said.reasons == (Reason("no disk"),)
+    assert said.codes.tolist() == [1, 1, 1]
+
+
+def test_words_that_come_again_after_others_are_the_same_reason() -> None:
+    answers = iter(["no disk", Reason("full"), "no disk"])
+
+    said = verdict(lambda _: next(answers), per_node=True)
+
+    assert said.reasons == (Reason("no disk"), Reason("full"))
+    assert said.codes.tolist() == [1, 2, 1]
+
+
+def test_a_node_passes_after_one_that_was_refused() -> None:
+    answers = iter([False, np.True_, False])
+
+    assert verdict(lambda _: next(answers), per_node=True).codes.tolist() == [1, 0, 1]
+
+
 def test_a_verdict_keeps_the_numbers_behind_it() -> None:
     said = verdict(FULL_WITH.where([False, True, False], free=np.array([1, 2, 3])), per_node=False)
 

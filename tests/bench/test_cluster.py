@@ -71,10 +71,10 @@ def test_each_round_another_variant_begins_and_all_have_a_turn() -> None:
     }
 
 
-def test_by_default_both_sizes_have_five_rounds_of_twelve_variants() -> None:
+def test_by_default_both_sizes_have_five_rounds_of_thirteen_variants() -> None:
     plan = make_plan(parse_options([]))
 
-    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 5, 120)
+    assert (plan.sizes, plan.pods, plan.rounds, plan.runs) == ((1_000, 5_000), 2_000, 5, 130)
 
 
 def test_what_is_asked_for_goes_before_what_quick_means() -> None:
@@ -162,8 +162,8 @@ def test_a_run_that_does_not_count_is_told_loudly(capsys: pytest.CaptureFixture[
     say(Run("go", 1_000, 0, ("3 errors",), FIGURES), done=2, plan=plan, elapsed_seconds=60)
 
     assert capsys.readouterr().out.splitlines() == [
-        "... 2 of 12: 1,000 nodes, round 1, Go extender: 200 pods a second; 25% of a core used by others;"
-        " about 5 minutes left",
+        "... 2 of 13: 1,000 nodes, round 1, Go extender: 200 pods a second; 25% of a core used by others;"
+        " about 6 minutes left",
         "!!! DOES NOT COUNT: 3 errors",
     ]
 

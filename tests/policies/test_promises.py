@@ -81,15 +81,13 @@ def _readings(dice: random.Random, cache: Cache) -> Readings:
 
 def _pod(dice: random.Random, number: int) -> Pod:
     """One of a few kinds."""
-    kind = dice.choice(
-        [
-            {"cpu": "500m", "labels": {"team": "red", "rack": "a"}},
-            {"cpu": "1", "labels": {"team": "blue"}},
-            {"labels": {"team": "red"}, "requests": {GPU: 4}},
-            {"cpu": "250m", "memory": "64Mi", "labels": {"rack": "b"}, "requests": {GPU: 7}},
-        ]
-    )
-    return make_pod(f"p{number}", **kind)
+    kinds: list[dict[str, Any]] = [
+        {"cpu": "500m", "labels": {"team": "red", "rack": "a"}},
+        {"cpu": "1", "labels": {"team": "blue"}},
+        {"labels": {"team": "red"}, "requests": {GPU: 4}},
+        {"cpu": "250m", "memory": "64Mi", "labels": {"rack": "b"}, "requests": {GPU: 7}},
+    ]
+    return make_pod(f"p{number}", **dice.choice(kinds))
 
 
 def _given(pod: Pod) -> dict[str, str]:
