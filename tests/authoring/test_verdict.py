@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan import Reason, Score, Verdict
+from bayplan import Reason, Score
 from bayplan.authoring.verdict import REASON_LENGTH, fill
 from bayplan.snapshot.strings import Strings
 from bayplan.testing import make_cluster
@@ -67,13 +67,6 @@ def test_one_bit_is_for_all_nodes() -> None:
 def test_where_wants_true_or_false(mask: Any) -> None:
     with pytest.raises(TypeError, match=r"where\(\) wants true or false a node, not"):
         PLAIN.where(mask)
-
-
-def test_a_verdict_out_of_reasons_keeps_each_once() -> None:
-    verdict = Verdict.of([FULL, None, FULL])
-
-    assert verdict.reasons == (FULL,)
-    assert verdict.refused.tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ answers for the whole table. The engine sees no difference.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bayplan.authoring.gang import Gang
 from bayplan.authoring.registry import Hook
-from bayplan.authoring.verdict import Reason, Score, Verdict
+from bayplan.authoring.verdict import PASS, Reason, Score, Verdict
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.row import Node
 from bayplan.snapshot.table import NodeTable
@@ -33,7 +33,7 @@ def verdict(hook: Hook, available: dict[str, Any]) -> Verdict:
     """What a ``filter`` or ``prefer`` hook says about the nodes in ``available``."""
     nodes: NodeTable = available["nodes"]
     if hook.spec.per_node:
-        return _verdict_of_each(hook, nodes, available)
+        return _verdict_of_each(hook, _each(hook, nodes, available))
     return _verdict_of_table(hook, hook.call(available), nodes)
 
 
@@ -107,20 +107,20 @@ def gate(hook: Hook, available: dict[str, Any]) -> Reason | None:
     return _reason(hook, hook.call(available), "")
 
 
-def _verdict_of_each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Verdict:
-    """What a hook says node by node. Most nodes are refused in the words of the one before."""
+def _verdict_of_each(hook: Hook, said: Iterable[tuple[Node | str, Any]]) -> Verdict:
+    """One verdict of what a hook says node by node. Most nodes are refused in the words of the one before."""
     codes: list[int] = []
     numbers: dict[Reason, int] = {}
     last: Any = None
-    code = 0
-    for node, result in _each(hook, nodes, available):
+    code = PASS
+    for node, result in said:
         if result is None or result is True:
-            codes.append(0)
+            codes.append(PASS)
             continue
         # Texts that are made anew for each node are equal, not the same.
         if result is not last and not (type(result) is type(last) is str and result == last):
-            reason = _reason(hook, result, node.name)
-            code = 0 if reason is None else numbers.setdefault(reason, len(numbers) + 1)
+            reason = _reason(hook, result, node if isinstance(node, str) else node.name)
+            code = PASS if reason is None else numbers.setdefault(reason, len(numbers) + 1)
             last = result
         codes.append(code)
     return Verdict(np.array(codes, dtype=np.int16), tuple(numbers), sound=True)
@@ -167,7 +167,7 @@ def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
         return Verdict(codes, result.reasons, result.values, places=result.places, sound=True)
     if isinstance(result, Mapping):
         _check_names(hook, result, nodes)
-        return Verdict.of(_reason(hook, result.get(name), name) for name in nodes.names)
+        return _verdict_of_each(hook, ((name, result.get(name)) for name in nodes.names))
     if isinstance(result, np.ndarray) and result.dtype == np.bool_:
         _check_shape(hook, result, count)
         return Verdict((~result).astype(np.int16), (Reason(hook.name),))

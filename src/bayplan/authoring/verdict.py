@@ -1,7 +1,7 @@
 """What a policy says: a reason for each node it refuses, a number for each node it likes."""
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Formatter
@@ -102,13 +102,6 @@ class Verdict:
         """Where each row's values are, of a verdict on a choice of rows; else ``None``."""
         self.sound = sound
         """Whether each code is known to have a reason: nobody need look again."""
-
-    @classmethod
-    def of(cls, given: Iterable[Reason | None]) -> "Verdict":
-        """A verdict out of one reason, or ``None`` for a pass, a node."""
-        numbers: dict[Reason, int] = {}
-        codes = [PASS if r is None else numbers.setdefault(r, len(numbers) + 1) for r in given]
-        return cls(np.array(codes, dtype=np.int16), tuple(numbers))
 
     @property
     def refused(self) -> NDArray[np.bool_]:
