@@ -33,7 +33,11 @@ _TAKEN = msgspec.json.Decoder(Taken)
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a pod gets on a node, and the annotations that tell whoever hands it out there."""
+    """What a pod gets on a node, as an ``allocate`` hook returns it. `Units.take` makes one.
+
+    ``gpu.take(0, 500) | gpu.take(1, 300)`` is both together. ``annotate`` are further annotations of the pod,
+    such as those that a device plugin reads.
+    """
 
     taken: Mapping[str, Mapping[int, int]]
     """Amount by device, by resource."""
@@ -62,7 +66,13 @@ class Allocation:
         return {**self.annotate, ALLOCATION: msgspec.json.encode(written).decode()}
 
     def __or__(self, other: "Allocation") -> "Allocation":
-        return Allocation({**self.taken, **other.taken}, {**self.annotate, **other.annotate})
+        """Both together; what both take of one device is added up."""
+        taken = {resource: dict(devices) for resource, devices in self.taken.items()}
+        for resource, devices in other.taken.items():
+            so_far = taken.setdefault(resource, {})
+            for device, amount in devices.items():
+                so_far[device] = so_far.get(device, 0) + amount
+        return Allocation(taken, {**self.annotate, **other.annotate})
 
 
 @dataclass(frozen=True)
