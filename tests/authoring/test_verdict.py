@@ -69,6 +69,17 @@ def test_where_wants_true_or_false(mask: Any) -> None:
         PLAIN.where(mask)
 
 
+def test_more_reasons_than_there_are_numbers_for_refuse_all_the_same() -> None:
+    verdict = Verdict.of(Reason(f"node {number} is full") for number in range(40_000))
+
+    assert verdict.refused.all()
+    first, last = verdict.reason(32_765), verdict.reason(39_999)
+    assert first is not None
+    assert first.text == "node 32765 is full"
+    assert last is not None
+    assert "one of very many reasons" in last.text
+
+
 def test_a_verdict_out_of_reasons_keeps_each_once() -> None:
     verdict = Verdict.of([FULL, None, FULL])
 

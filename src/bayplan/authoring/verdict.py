@@ -80,6 +80,11 @@ class Reason:
         return Verdict(codes, (self,), (values,), sound=True)
 
 
+# Codes are int16.
+_MOST_REASONS = 32_767
+_ONE_OF_MANY = Reason("refused for one of very many reasons; a text should be the same for many nodes")
+
+
 class Verdict:
     """Which nodes are refused, and for which reason. ``a | b`` refuses what either refuses."""
 
@@ -108,7 +113,12 @@ class Verdict:
         """A verdict out of one reason, or ``None`` for a pass, a node."""
         numbers: dict[Reason, int] = {}
         codes = [PASS if r is None else numbers.setdefault(r, len(numbers) + 1) for r in given]
-        return cls(np.array(codes, dtype=np.int16), tuple(numbers))
+        reasons = tuple(numbers)
+        if len(reasons) > _MOST_REASONS:
+            # One with the node's name in it, of very many nodes: refused they are, in whatever words.
+            reasons = (*reasons[: _MOST_REASONS - 1], _ONE_OF_MANY)
+            codes = [min(code, _MOST_REASONS) for code in codes]
+        return cls(np.array(codes, dtype=np.int16), reasons)
 
     @property
     def refused(self) -> NDArray[np.bool_]:
