@@ -7,7 +7,7 @@ with NaN where the label is missing or cannot be read.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ from bayplan.kube.resources import Quantities
 from bayplan.snapshot.strings import Strings
 
 Values = NDArray[Any] | Strings
+TextName = Literal["zone", "region", "hostname", "instance-type", "arch", "os"]
+"""The columns of text that have a short name."""
+FlagName = Literal["ready", "unschedulable"]
+"""The columns of true and false. Every other name is that of a resource, in whole numbers."""
 
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 WELL_KNOWN_LABELS = {

@@ -6,7 +6,7 @@ the columns of the table it was made from, so labels are parsed once for the who
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,10 @@ from bayplan.snapshot.columns import (
     LABELS,
     NATIVE_RESOURCES,
     Column,
+    FlagName,
     PodColumn,
     Resource,
+    TextName,
     Values,
     resource_meant,
     split_resource,
@@ -257,6 +259,14 @@ class NodeTable:
             return None
         return names if all(objects[row].name == names[row] for row in changed.tolist()) else None
 
+    @overload
+    def __getitem__(self, column: TextName) -> Strings: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, column: FlagName | Latch) -> NDArray[np.bool_]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, column: str | Units) -> NDArray[np.int64]: ...
+    @overload
+    def __getitem__(self, column: Column | PodColumn | Source) -> Any: ...
     def __getitem__(self, column: str | Column | PodColumn | Units | Source | Latch) -> Any:
         """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
         if isinstance(column, str):
