@@ -65,6 +65,8 @@ class PodLabel:
 
     def isin(self, values: Iterable[str]) -> PodCondition:
         """Pods whose label is one of these."""
+        if isinstance(values, str):
+            raise TypeError(f"isin wants several texts, such as [{values!r}]; for one there is ==")
         wanted = list(values)
         return PodCondition(f"{self!r}.isin({wanted})", lambda k, n: k.label(self.key, n).isin(wanted))
 
@@ -79,7 +81,10 @@ class PodLabel:
 
 
 def in_namespace(*names: str) -> PodCondition:
-    """Pods in one of these namespaces, which may have ``*`` and ``?`` in them."""
+    """Pods in one of these namespaces: ``in_namespace("a", "b-*")``; ``*`` and ``?`` stand for any text."""
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"in_namespace wants names, such as in_namespace('a', 'b-*'); got {name!r}")
 
     def choose(kinds: PodKinds, count: int) -> Bools:
         namespaces = kinds.namespaces(count)
