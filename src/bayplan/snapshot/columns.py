@@ -25,6 +25,8 @@ FlagName = Literal["ready", "unschedulable"]
 """The columns of true and false. Every other name is that of a resource, in whole numbers."""
 
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
+# The second is what kubelets up to 1.30 say of the disks of clouds.
+_RESOURCE_PREFIXES = ("hugepages-", "attachable-volumes-")
 WELL_KNOWN_LABELS = {
     "zone": "topology.kubernetes.io/zone",
     "region": "topology.kubernetes.io/region",
@@ -228,11 +230,12 @@ def split_resource(name: str) -> tuple[str, str] | None:
     policy for GPUs must also run on a list of nodes without any.
     """
     resource, dot, aspect = name.rpartition(".")
-    if not dot or aspect not in ASPECTS:
-        return None
-    if resource in NATIVE_RESOURCES or resource.startswith("hugepages-") or "/" in resource:
-        return resource, aspect
-    return None
+    return (resource, aspect) if dot and aspect in ASPECTS and is_resource(resource) else None
+
+
+def is_resource(name: str) -> bool:
+    """Whether Kubernetes can have a resource of that name."""
+    return name in NATIVE_RESOURCES or "/" in name or name.startswith(_RESOURCE_PREFIXES)
 
 
 def resource_meant(name: str, there: Iterable[str] = (), *, aspect: str = "") -> str:

@@ -26,6 +26,7 @@ from bayplan.snapshot.columns import (
     Resource,
     TextName,
     Values,
+    is_resource,
     split_resource,
 )
 from bayplan.snapshot.conditions import EVERY_POD
@@ -352,7 +353,7 @@ class NodeTable:
         for node in self.objects:
             if node.status is not None:
                 found.update(node.status.allocatable or (), node.status.capacity or ())
-        return [*NATIVE_RESOURCES, *sorted(found - set(NATIVE_RESOURCES))]
+        return [*NATIVE_RESOURCES, *sorted(filter(is_resource, found - set(NATIVE_RESOURCES)))]
 
     @property
     def read_of_objects(self) -> list[Column]:
