@@ -26,8 +26,17 @@ _SOURCE = "source:"
 class Reason:
     """Why a node is refused.
 
+    ::
+
+        FULL = Reason("too little CPU", detail="{free:cpu} free", preemptible=True)
+
+        @bayplan.filter
+        def fits(pod, nodes):
+            free = nodes["cpu.free"]
+            return FULL.where(free < pod.cpu_milli, free=free)
+
     ``text`` is constant: kube-scheduler counts equal texts ("3 too little CPU"), and it is a metric
-    label. Numbers go into ``detail``, a format string which is filled in for logs and tests.
+    label. Numbers go into ``detail``, a format string that `where` fills in; ``bayplan why`` shows it.
     """
 
     text: str
@@ -86,7 +95,10 @@ _ONE_OF_MANY = Reason("refused for one of very many reasons; a text should be th
 
 
 class Verdict:
-    """Which nodes are refused, and for which reason. ``a | b`` refuses what either refuses."""
+    """Which nodes are refused, and why: what `Reason.where` gives. ``a | b`` refuses what either refuses.
+
+    Where both refuse a node, the reason of ``a`` is shown.
+    """
 
     __slots__ = ("codes", "places", "reasons", "sound", "values")
 
@@ -172,7 +184,7 @@ class Verdict:
 
 
 class Score:
-    """Scores with the numbers behind them: ``Score(p95, detail="p95 {p95:.3f}s", p95=p95)``."""
+    """Scores, and the numbers behind them for people: ``Score(-p95, detail="p95 {p95:.3f} s", p95=p95)``."""
 
     __slots__ = ("_values", "detail", "scores")
 

@@ -122,7 +122,11 @@ class _Keyed:
 
 
 class Label(_Keyed):
-    """A label of the node, such as ``Label("example.com/price", float)``."""
+    """A label of nodes as a column: ``nodes[Label("rack")]``, ``nodes[Label("example.com/price", float)]``.
+
+    Without a type it is text, `Strings`. With ``float``, ``int`` or ``bool`` it is an array of floats, with
+    NaN, or ``default``, where the label is missing or is not of that type.
+    """
 
     kind = "Label"
 
@@ -132,7 +136,7 @@ class Label(_Keyed):
 
 
 class NodeAnnotation(_Keyed):
-    """An annotation of the node, such as ``NodeAnnotation("example.com/gpus", int)``."""
+    """An annotation of nodes as a column, as `Label` is: ``NodeAnnotation("example.com/gpus", int)``."""
 
     kind = "NodeAnnotation"
 

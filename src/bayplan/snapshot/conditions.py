@@ -46,7 +46,10 @@ NO_POD = PodCondition("no pod", lambda _, n: np.zeros(n, dtype=np.bool_))
 
 
 class PodLabel:
-    """A label of other pods: ``PodLabel("app") == "db"``, ``.isin([...])``, ``.same_as(pod)``."""
+    """A label of other pods, to count those: ``nodes.count(PodLabel("app") == "db")``.
+
+    Also ``!=``, ``.isin([...])``, ``.present`` and ``.same_as(pod)``; combine with ``&``, ``|`` and ``~``.
+    """
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -94,7 +97,7 @@ def in_namespace(*names: str) -> PodCondition:
 
 
 def same_owner(pod: Pod) -> PodCondition:
-    """Pods of the same controller, such as the other replicas; none for a pod made by hand."""
+    """Pods of the same controller, such as the other replicas; no pods for a pod without a controller."""
     owner = pod.owner
     if owner is None or not owner.uid:
         return NO_POD

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """One node of a table: what a hook gets when it asks for ``node``."""
+    """One node: what a hook gets as ``node``. ``node["cpu.free"]`` is its value in a `NodeTable` column."""
 
     __slots__ = ("_object", "_row", "_table")
 
@@ -119,7 +119,7 @@ class Node:
     @overload
     def __getitem__(self, column: Column | Source) -> Any: ...
     def __getitem__(self, column: str | Column | Units | Source | Latch) -> Any:
-        """The node's value in a column, as a plain Python value; of `Units`, an array of devices."""
+        """The node's value in a column, as a plain Python value; for `Units` an array, one value a device."""
         value = self._table[column][self._row]
         return value.item() if isinstance(value, np.generic) else value
 

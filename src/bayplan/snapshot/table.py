@@ -43,7 +43,11 @@ from bayplan.snapshot.units import Units
 
 
 class NodeTable:
-    """Nodes, and a NumPy column for everything that is known about them."""
+    """Nodes, and a NumPy column for everything that is known about them: what a hook gets as ``nodes``.
+
+    ``nodes["cpu.free"]`` is one number for each node, in the order of ``nodes.names``; ``bayplan columns``
+    lists the names. Labels are ``nodes[Label("rack")]``. `count` and `sum` look at the pods on the nodes.
+    """
 
     __slots__ = ("_kept", "_like", "_load", "_names", "_objects", "_parent", "_readings", "_rows")
 
@@ -156,8 +160,8 @@ class NodeTable:
     def moves_on(self) -> None:
         """The view goes on to a next table: columns that nobody reads are older by a step.
 
-        For whoever follows the cluster, once for each table. What-ifs are thrown away, by the hundred in one
-        search for victims: they must not let columns grow old that every pod reads.
+        Called once for each table of a view. Not for what-ifs: one search for victims makes hundreds of them,
+        and columns that every pod reads would be thrown away.
         """
         self._kept.last_read.next_step()
 
@@ -196,7 +200,7 @@ class NodeTable:
     @overload
     def __getitem__(self, column: Column | PodColumn | Source) -> Any: ...
     def __getitem__(self, column: str | Column | PodColumn | Units | Source | Latch) -> Any:
-        """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
+        """A column: by its name, such as ``"cpu.free"`` or ``"zone"``, or a `Label`, `Source` or `Units`."""
         if isinstance(column, str):
             if self._parent is None and self._like is None:
                 return self._named(column)
@@ -235,8 +239,9 @@ class NodeTable:
     def count(self, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
         """How many of these pods are on each node or, with ``by``, in each node's rack, zone, ...
 
-        All pods of the cluster count, terminating ones too, finished ones not. Several columns in
-        ``by`` are one domain together. A node without one of the ``by`` labels gets -1.
+        ``nodes.count(PodLabel("app") == "db", by="zone")``. All placed pods of the cluster count, terminating
+        ones too, finished ones not. Several columns in ``by`` are one domain together. A node without one of
+        the ``by`` labels gets -1.
         """
         load = self._root()[0]._load
         if by is not None and load is not None and load.before is not None:
@@ -261,13 +266,13 @@ class NodeTable:
         return Around(before, change if rows is None else change[rows])
 
     def sum(self, resource: str, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
-        """What these pods request of a resource, on each node or in each domain, as `count` does."""
+        """What these pods request of a resource, on each node or in each domain; otherwise as `count`."""
         return self._over_pods(lambda pods, nodes: pods.sum(resource, where, nodes), by)
 
     def growth(self, resource: str, *, since: Source) -> NDArray[np.int64]:
-        """What pods request more of a resource than they did when the source was read, a number a node.
+        """How much more pods request of a resource now than when the source was read, for each node.
 
-        Usage that was measured does not know of pods which came later: this is what to add.
+        Usage that was measured does not include pods that came later: add this to it.
         """
         root, rows = self._root()
         before = root._readings.of(since).before
@@ -277,7 +282,7 @@ class NodeTable:
         return grown if rows is None else grown[rows]
 
     def ours(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Of one value for each node of the whole cluster, those of our nodes."""
+        """The values of these nodes, out of ``values`` that has one for each node of the whole cluster."""
         _, rows = self._root()
         return values if rows is None else values[rows]
 
