@@ -119,6 +119,9 @@ async def method(self: object) -> dict[str, float]:
         pytest.param(plain, {}, "a source is `async def`", id="not async"),
         pytest.param(nothing, {"per": "node"}, 'per must be "cluster" or "pod"', id="per what"),
         pytest.param(nothing, {"every": "30"}, "every: ", id="a duration without a unit"),
+        pytest.param(
+            nothing, {"every": "10m"}, "max_age, 5m, is less than every, 10m", id="asked too seldom"
+        ),
         pytest.param(mistyped, {}, "unknown parameter 'htp'; did you mean 'http'", id="a typo"),
         pytest.param(asks_for_a_pod, {}, "unknown parameter 'pod'", id="a pod, where nobody asks about one"),
         pytest.param(method, {}, "a source is a function of the file, not a method", id="a method"),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan import Reason, Score
+from bayplan import Reason, Score, Verdict
 from bayplan.authoring.verdict import REASON_LENGTH, fill
 from bayplan.snapshot.strings import Strings
 from bayplan.testing import make_cluster
@@ -67,6 +67,19 @@ def test_one_bit_is_for_all_nodes() -> None:
 def test_where_wants_true_or_false(mask: Any) -> None:
     with pytest.raises(TypeError, match=r"where\(\) wants true or false a node, not"):
         PLAIN.where(mask)
+
+
+def test_more_reasons_than_there_are_numbers_for_refuse_all_the_same() -> None:
+    many = 40_000
+
+    verdict = Verdict.of(range(1, many + 1), (Reason(f"node {number} is full") for number in range(many)))
+
+    assert verdict.refused.all()
+    first, last = verdict.reason(32_765), verdict.reason(39_999)
+    assert first is not None
+    assert first.text == "node 32765 is full"
+    assert last is not None
+    assert "one of very many reasons" in last.text
 
 
 @pytest.mark.parametrize(

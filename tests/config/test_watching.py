@@ -55,3 +55,13 @@ def test_a_look_around_has_an_end(
         (folder / "x.py").touch()
 
     assert 1 < len(names(watched, tmp_path)) < 20
+
+
+def test_a_look_around_has_an_end_within_one_folder_too(
+    watched: WatchedFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_MOST_BESIDE", 10)
+    for number in range(100):
+        (tmp_path / f"{number:03}.py").touch()
+
+    assert names(watched, tmp_path) == [*(f"{number:03}.py" for number in range(10)), "policy.py"]

@@ -32,7 +32,7 @@ def on_ssd(nodes: bayplan.NodeTable) -> bayplan.Verdict:
 
 @bayplan.score(reads="node")
 def by_cpu(nodes: bayplan.NodeTable) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    cpu: np.ndarray[tuple[int], np.dtype[np.float64]] = nodes["cpu.allocatable"] * 1.0
+    cpu: np.ndarray[tuple[int], np.dtype[np.float64]] = nodes["cpu.allocatable"].astype(np.float64)
     return cpu
 
 

@@ -29,3 +29,14 @@ def test_numbers_of_an_array_are_whole_numbers() -> None:
     given = Allocation({"x.io/y": {np.int64(1): np.int64(500)}})  # type: ignore[dict-item]
 
     assert given.annotations() == {ALLOCATION: '{"x.io/y":{"1":500}}'}
+
+
+def test_two_allocations_together_are_everything_that_either_takes() -> None:
+    first = Allocation({"x.io/y": {0: 500, 1: 100}}, {"note": "first", "a": "1"})
+    second = Allocation({"x.io/y": {1: 300}, "x.io/z": {0: 1}}, {"note": "second"})
+
+    both = first | second
+
+    assert both.taken == {"x.io/y": {0: 500, 1: 400}, "x.io/z": {0: 1}}
+    assert both.annotate == {"note": "second", "a": "1"}
+    assert first.taken == {"x.io/y": {0: 500, 1: 100}}

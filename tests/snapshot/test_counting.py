@@ -368,3 +368,10 @@ def test_labels_that_anybody_may_ask_about_are_not_kept_for_ever() -> None:
 
     assert len(kinds._columns) <= 500
     assert kinds.label("app", 1)[0] == "one"
+
+
+def test_one_text_where_several_are_wanted_is_an_error_at_once() -> None:
+    with pytest.raises(TypeError, match=r"isin wants several texts, such as \['db'\]"):
+        APP.isin("db")
+    with pytest.raises(TypeError, match=r"in_namespace wants names.* got \['shop'\]"):
+        in_namespace(["shop"])  # type: ignore[arg-type]

@@ -114,3 +114,22 @@ def test_an_example_says_nothing_of_values() -> None:
 
     assert {info.values for info in rows} == {""}
     assert {info.min for info in rows} == {msgspec.UNSET}
+
+
+def test_whatever_resource_a_node_has_can_be_described_in_its_unit() -> None:
+    """Kubelets up to 1.30 say how many disks of a cloud may be attached, as a resource."""
+    odd = {
+        "hugepages-2Mi": "4Mi",
+        "attachable-volumes-aws-ebs": "25",
+        "example.com/gpu": "1",
+        "nothing-known": "1",
+    }
+    nodes = make_cluster([make_node("a", allocatable=odd)]).nodes
+
+    units = {info.column: info.unit for info in describe(nodes, [])}
+
+    assert units["hugepages-2Mi.free"] == "bytes"
+    assert units["attachable-volumes-aws-ebs.free"] == "units"
+    assert units["example.com/gpu.free"] == "units"
+    assert (units["cpu.free"], units["memory.free"], units["pods.free"]) == ("milli-CPU", "bytes", "pods")
+    assert "nothing-known.free" not in units

@@ -162,3 +162,15 @@ def test_a_file_that_is_not_there_is_an_error_with_a_way_out(tmp_path: Path) -> 
 def test_a_folder_is_no_snapshot(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="Is a directory"):
         load_snapshot(tmp_path)
+
+
+def test_pods_that_were_written_without_a_uid_are_not_all_the_same(tmp_path: Path) -> None:
+    pods = [
+        {"kind": "Pod", "metadata": {"name": name}, "spec": {"nodeName": "a"}} for name in ("one", "other")
+    ]
+    cluster = load(tmp_path, json.dumps({"kind": "List", "items": [NODE, *pods]}))
+    one = cluster.pods[0]
+
+    assert [pod.name for pod in cluster.without([one.uid]).pods] == ["other"]
+    assert [pod.name for pod in cluster.without_on({"a": {one.uid}}).pods] == ["other"]
+    assert cluster.without_on({"a": {""}}) is cluster

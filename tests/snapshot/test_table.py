@@ -16,9 +16,10 @@ from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label, PodColumn
 from bayplan.snapshot.draft import Draft
 from bayplan.snapshot.load import PodsUnknown
+from bayplan.snapshot.names import UnknownColumn
 from bayplan.snapshot.sources import Reading, Readings, Source
 from bayplan.snapshot.strings import Strings
-from bayplan.snapshot.table import NodeTable, UnknownColumn
+from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.units import Units
 from bayplan.state.cache import Cache
 from bayplan.state.view import FixedView
@@ -217,7 +218,8 @@ EVERYTHING = ("zone", "cpu.requested", RACK, GPUS, Source("p95"), Source("p95").
 
 
 def kept(table: NodeTable) -> set[object]:
-    return {*table._static, *table._columns, *table._units, *table._sourced}
+    columns = table._kept
+    return {*columns.static, *columns.named, *columns.units, *columns.sourced}
 
 
 def test_columns_that_nobody_reads_any_more_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,15 @@ class Args(
     rename="camel",
     forbid_unknown_fields=True,
 ):
-    """Base of a policy's settings; every field needs a type, most have a default.
+    """Base of a policy's settings: each field has a type, and mostly a default.
 
-    Limits are written with ``Annotated[int, msgspec.Meta(ge=0)]``.
+    ::
+
+        class HeadroomArgs(bayplan.Args):
+            headroom_milli: int = 0
+
+    In a configuration that is ``args: {headroomMilli: 500}``. Unknown keys and wrong types are errors. Limits
+    are written as ``Annotated[int, msgspec.Meta(ge=0)]``.
     """
 
 

@@ -57,9 +57,16 @@ def gang(function: F, /) -> F: ...
 @overload
 def gang() -> Callable[[F], F]: ...
 def gang(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Which `Gang` the pod belongs to, or ``None``: its pods are placed all together or not at all.
+    """Which `Gang` the pod belongs to, or ``None``: the pods of a gang are placed all together or not at all.
 
-    For ``bayplan schedule`` alone: kube-scheduler asks an extender about one pod after another.
+    ::
+
+        @bayplan.gang
+        def ranks(pod):
+            if job := pod.labels.get("job"):
+                return bayplan.Gang(job, size=8, within=bayplan.Label("rack"))
+
+    Only ``bayplan schedule`` asks it: kube-scheduler asks an extender about one pod after another.
     """
     return decorate(function, "gang")
 

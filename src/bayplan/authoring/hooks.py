@@ -46,7 +46,7 @@ POLICY = "__bayplan_policy__"
 
 
 class PolicyError(Exception):
-    """A policy that cannot be used; the text says where and what to do."""
+    """A policy that cannot be used. The text says where the mistake is, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,29 @@ def filter(
     first: bool = False,
     reads: ReadsOf = "cluster",
 ) -> F | Callable[[F], F]:
-    """A hard rule. ``None`` or ``True`` passes; a text or a `Reason` refuses.
+    """A hard rule: which nodes may be used.
 
-    With ``nodes`` it answers for all of them: a `Verdict`, a bool array (true passes), or a dict
-    of node name to reason.
+    ::
 
-    With ``recheck`` it is run once more at bind, on the chosen node, with every pod that is being bound
-    in sight: a rule about other pods holds only so.
+        @bayplan.filter
+        def has_disk(pod, node):
+            if "disk" not in node.labels:
+                return "node has no disk"
 
-    One that is ``first`` speaks before those that are not, of all policies: what it refuses is told in its
-    words, as that the pod's claim does not exist.
+    With ``node`` it is called for each node: ``None`` or ``True`` passes, a text or a `Reason` refuses, and
+    ``False`` refuses with the function's name. With ``nodes``, a `NodeTable`, it is called once for all of
+    them, and returns a `Verdict` (see `Reason.where`), a bool array (true passes), or a dict of node name to
+    reason.
 
-    ``reads`` is a promise that makes answers faster: pods which differ in name alone get the same answer, and
-    the answer about a node depends on nothing but that node (``"node"``), the nodes that are asked about
-    (``"nodes"``), or the node with the pods on it (``"pods"``). It is then asked again only about what has
-    changed.
+    ``recheck=True`` runs it once more at bind, on the chosen node. A rule about other pods needs that: two
+    pods that are judged at the same time do not see each other before.
+
+    ``first=True`` lets it speak before the filters of all policies that are not ``first``. A node that both
+    refuse is then refused in its words.
+
+    ``reads`` is a promise that makes answers faster: that the answer about a node depends on the pod and on
+    that node alone (``"node"``), on the nodes that are asked about (``"nodes"``), or on the node and the pods
+    on it (``"pods"``), and not on the pod's name. The hook is then asked again only about what has changed.
     """
     return decorate(function, "filter", recheck=recheck, first=first, reads=reads)
 
@@ -106,7 +114,7 @@ def prefer(function: F, /) -> F: ...
 @overload
 def prefer() -> Callable[[F], F]: ...
 def prefer(function: F | None = None, /) -> F | Callable[[F], F]:
-    """A soft rule: a filter over the nodes that are left, void when none would remain."""
+    """A soft rule: a `filter` over the nodes that are left. It is void for a pod if no node would remain."""
     return decorate(function, "prefer")
 
 
@@ -129,13 +137,20 @@ def score(
     weight: float = 1.0,
     reads: ReadsOf = "cluster",
 ) -> F | Callable[[F], F]:
-    """A preference: any finite number a node; NaN is no opinion.
+    """A preference: a number for each node, the highest is best; ``None`` or NaN is no opinion.
 
-    Without ``range`` the scores of one call are stretched over the full range; with it they are
-    taken as they are, so that a small difference stays small.
+    ::
 
-    ``reads`` is the promise that `filter` describes. Numbers that are shares of the highest depend on which
-    other nodes are scored: that is ``"nodes"``.
+        @bayplan.score(range=(0, 100))
+        def room(pod, nodes):
+            return 100 * nodes["cpu.free"] / nodes["cpu.allocatable"]
+
+    Without ``range`` the scores of one call are stretched: the lowest becomes 0, the highest 100. With it
+    they are taken as they are, so that a small difference stays small. ``best="low"`` turns it round.
+    ``weight`` counts beside the other scores of the same policy.
+
+    ``reads`` is the promise that `filter` describes. A score that compares nodes with each other, such as a
+    share of the highest, reads ``"nodes"``.
     """
     return decorate(function, "score", range=range, best=best, weight=weight, reads=reads)
 
@@ -145,7 +160,14 @@ def protect(function: F, /) -> F: ...
 @overload
 def protect() -> Callable[[F], F]: ...
 def protect(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Whether ``victim`` must not be evicted for ``pod``; its node is then no candidate."""
+    """Whether the pod ``victim`` must not be evicted for ``pod``: ``True``, a text or a `Reason` protects it.
+
+    ::
+
+        @bayplan.protect
+        def keep_databases(victim):
+            return victim.labels.get("tier") == "data"
+    """
     return decorate(function, "protect")
 
 
@@ -154,10 +176,16 @@ def victims(function: F, /) -> F: ...
 @overload
 def victims() -> Callable[[F], F]: ...
 def victims(function: F | None = None, /) -> F | Callable[[F], F]:
-    """What it costs to evict ``victims``, all of them from one node: the cheapest candidates are kept.
+    """What it costs to evict ``victims``, all of them from one node: the cheapest nodes are kept.
 
-    A number, or several that are compared in order; a text or a `Reason` takes the node out; ``None``
-    is no opinion.
+    ::
+
+        @bayplan.victims
+        def fewest(pod, victims):
+            return len(victims), sum(victim.priority for victim in victims)
+
+    It returns a number, or several that are compared in order; a text or a `Reason` to leave the node alone;
+    ``None`` for no opinion.
     """
     return decorate(function, "victims")
 
@@ -167,9 +195,10 @@ def allocate(function: F, /) -> F: ...
 @overload
 def allocate() -> Callable[[F], F]: ...
 def allocate(function: F | None = None, /) -> F | Callable[[F], F]:
-    """What the pod gets on the chosen node, decided at bind: an `Allocation`, a `Reason`, or ``None``.
+    """What the pod gets on the chosen node, decided at bind.
 
-    It only says; writing it down, counting it and giving it back are not its business.
+    It returns an `Allocation` (see `Units.take`), a `Reason` or a text to refuse, or ``None`` for a pod that
+    wants nothing. Bayplan writes the allocation on the pod, counts it, and frees it when the pod is gone.
     """
     return decorate(function, "allocate")
 
@@ -179,12 +208,24 @@ def prepare(function: F, /) -> F: ...
 @overload
 def prepare() -> Callable[[F], F]: ...
 def prepare(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Run once a pod, before the other hooks, which get its result as ``prepared``."""
+    """Something to work out once for each pod, before the other hooks: they get it as ``prepared``."""
     return decorate(function, "prepare")
 
 
 def policy(cls: C, /) -> C:
-    """A class whose methods are hooks that share arguments."""
+    """A class whose methods are hooks. Settings come as ``args``, of a class derived from `Args`.
+
+    ::
+
+        @bayplan.policy
+        class Headroom:
+            def __init__(self, args: HeadroomArgs) -> None:
+                self.headroom = args.headroom_milli
+
+            @bayplan.filter
+            def fits(self, pod, nodes):
+                return nodes["cpu.free"] - pod.cpu_milli >= self.headroom
+    """
     if not isinstance(cls, type):
         raise PolicyError(f"{where(cls)}: @bayplan.policy is for classes; decorate functions with a hook")
     if not class_hooks(cls):

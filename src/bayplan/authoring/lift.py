@@ -123,7 +123,7 @@ def _verdict_of_each(hook: Hook, said: Iterable[tuple[Node | str, Any]]) -> Verd
             code = PASS if reason is None else numbers.setdefault(reason, len(numbers) + 1)
             last = result
         codes.append(code)
-    return Verdict(np.array(codes, dtype=np.int16), tuple(numbers), sound=True)
+    return Verdict.of(codes, numbers)
 
 
 def _each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Iterator[tuple[Node, Any]]:

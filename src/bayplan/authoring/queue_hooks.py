@@ -15,9 +15,17 @@ def gate(function: F, /) -> F: ...
 @overload
 def gate() -> Callable[[F], F]: ...
 def gate(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Whether the pod may come into the queue: ``None`` or ``True`` lets it in, a text or a `Reason` not.
+    """Whether the pod may come into the queue of ``bayplan schedule``.
 
-    One that is kept out is asked about again when there is news that its reason is ``helped_by``.
+    ::
+
+        @bayplan.gate
+        def nights_only(pod, now):
+            if 6 <= now.hour < 22:
+                return bayplan.Reason("batch jobs run at night", helped_by={"time"})
+
+    ``None`` or ``True`` lets it in; a text, a `Reason` or ``False`` keeps it out. It is asked again when
+    something happens that ``helped_by`` of the reason names.
     """
     return decorate(function, "gate")
 
@@ -27,7 +35,10 @@ def order(function: F, /) -> F: ...
 @overload
 def order() -> Callable[[F], F]: ...
 def order(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Who is next: a number, a text, a time or a tuple of these; the smallest comes first."""
+    """Which pod is next in the queue of ``bayplan schedule``: the one with the smallest value.
+
+    It returns a number, a text, a time, or a tuple of these; ``None`` leaves it to the pod's priority.
+    """
     return decorate(function, "order")
 
 
@@ -36,5 +47,5 @@ def bound(function: F, /) -> F: ...
 @overload
 def bound() -> Callable[[F], F]: ...
 def bound(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Told that the pod was bound to the node by us, at most once; what it returns is not looked at."""
+    """Told that Bayplan has bound the pod to the node, at most once for each; what it returns is not used."""
     return decorate(function, "bound")

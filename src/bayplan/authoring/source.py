@@ -77,12 +77,20 @@ def source(
     keep: str = "10s",
     fallback: Mapping[str, Any] | None = None,
 ) -> F | Callable[[F], F]:
-    """An async function that returns ``{node: value}`` or ``{node: {name: value}}``.
+    """An async function that brings values from outside: ``{node: value}`` or ``{node: {name: value}}``.
 
-    It is called every so often, and its values count until they are older than ``max_age``. With
-    ``per="pod"`` it is called with ``pod`` and the names of the ``nodes`` while kube-scheduler waits: for at
-    most ``timeout`` (500ms where it is left out); its answer is kept for ``keep``, and where there is none,
-    ``fallback`` gives each name's value for every node.
+    ::
+
+        @bayplan.source(every="30s", max_age="5m")
+        async def price(http):
+            return await http.json("https://prices.internal/by-node")
+
+    Other hooks read it as ``nodes[bayplan.Source("price")]``. It is called in the background, ``every`` so
+    often; its values count until they are older than ``max_age``, and are NaN from then on.
+
+    With ``per="pod"`` it is called for each pod, while kube-scheduler waits, and takes ``pod`` and ``nodes``,
+    which are names. It must answer within ``timeout`` (500ms unless given). The answer is kept for ``keep``.
+    Without an answer, ``fallback`` has the value of each name, for every node.
     """
 
     def mark(target: F) -> F:
@@ -101,6 +109,10 @@ def source(
             keep_seconds=_seconds(keep, "keep", at),
             fallback=dict(fallback or {}),
         )
+        if per == "cluster" and spec.max_age_seconds < spec.every_seconds:
+            raise PolicyError(
+                f"{at}: max_age, {max_age}, is less than every, {every}: values would be missing in between"
+            )
         setattr(target, SOURCE, spec)
         return target
 

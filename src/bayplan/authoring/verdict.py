@@ -1,7 +1,7 @@
 """What a policy says: a reason for each node it refuses, a number for each node it likes."""
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Formatter
@@ -26,8 +26,17 @@ _SOURCE = "source:"
 class Reason:
     """Why a node is refused.
 
+    ::
+
+        FULL = Reason("too little CPU", detail="{free:cpu} free", preemptible=True)
+
+        @bayplan.filter
+        def fits(pod, nodes):
+            free = nodes["cpu.free"]
+            return FULL.where(free < pod.cpu_milli, free=free)
+
     ``text`` is constant: kube-scheduler counts equal texts ("3 too little CPU"), and it is a metric
-    label. Numbers go into ``detail``, a format string which is filled in for logs and tests.
+    label. Numbers go into ``detail``, a format string that `where` fills in; ``bayplan why`` shows it.
     """
 
     text: str
@@ -80,8 +89,16 @@ class Reason:
         return Verdict(codes, (self,), (values,), sound=True)
 
 
+# Codes are int16.
+_MOST_REASONS = 32_767
+_ONE_OF_MANY = Reason("refused for one of very many reasons; a text should be the same for many nodes")
+
+
 class Verdict:
-    """Which nodes are refused, and for which reason. ``a | b`` refuses what either refuses."""
+    """Which nodes are refused, and why: what `Reason.where` gives. ``a | b`` refuses what either refuses.
+
+    Where both refuse a node, the reason of ``a`` is shown.
+    """
 
     __slots__ = ("codes", "places", "reasons", "sound", "values")
 
@@ -102,6 +119,16 @@ class Verdict:
         """Where each row's values are, of a verdict on a choice of rows; else ``None``."""
         self.sound = sound
         """Whether each code is known to have a reason: nobody need look again."""
+
+    @classmethod
+    def of(cls, codes: Iterable[int], reasons: Iterable[Reason]) -> "Verdict":
+        """A verdict out of a number a node, 0 to pass, and the reasons that numbers from 1 on stand for."""
+        numbers, every = list(codes), tuple(reasons)
+        if len(every) > _MOST_REASONS:
+            # One with the node's name in it, of very many nodes: refused they are, in whatever words.
+            every = (*every[: _MOST_REASONS - 1], _ONE_OF_MANY)
+            numbers = [min(number, _MOST_REASONS) for number in numbers]
+        return cls(np.array(numbers, dtype=np.int16), every, sound=True)
 
     @property
     def refused(self) -> NDArray[np.bool_]:
@@ -155,7 +182,7 @@ class Verdict:
 
 
 class Score:
-    """Scores with the numbers behind them: ``Score(p95, detail="p95 {p95:.3f}s", p95=p95)``."""
+    """Scores, and the numbers behind them for people: ``Score(-p95, detail="p95 {p95:.3f} s", p95=p95)``."""
 
     __slots__ = ("_values", "detail", "scores")
 

@@ -29,7 +29,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 @dataclass(frozen=True)
 class Profile:
-    """The policies that stand for a profile of kube-scheduler."""
+    """The policies that do what a profile of kube-scheduler does: `Profile.default`, `Profile.read`."""
 
     scheduler_name: str
     policies: tuple[Policy, ...]

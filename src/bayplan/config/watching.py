@@ -48,7 +48,8 @@ def _beside(folder: Path) -> Iterator[Path]:
     for place, below, names in os.walk(folder, followlinks=True):
         # Nobody imports from those; a ConfigMap keeps its states in such ones.
         below[:] = sorted(name for name in below if not name.startswith((".", "__pycache__")))
-        yield from (Path(place, name) for name in names if name.endswith(_KINDS))
+        kept = sorted(name for name in names if name.endswith(_KINDS))[:left]
+        yield from (Path(place, name) for name in kept)
         left -= 1 + len(names)
         if left <= 0:
             return

@@ -15,7 +15,6 @@ from bayplan.engine.why import stamp
 STEP_SECONDS = 5
 _STEPS = 180
 COMPARED = ("same", "refuses_more", "accepts_more", "mixed", "other_node")
-DISAGREED = COMPARED[1:]
 RESULTS = (*COMPARED, "failed", "skipped")
 
 

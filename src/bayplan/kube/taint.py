@@ -6,7 +6,7 @@ from bayplan.kube.quantity import whole_number
 
 
 class Taint(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A mark on a node which keeps away pods that do not tolerate it."""
+    """A taint of a node: it keeps pods away that do not tolerate it."""
 
     key: str = ""
     value: str | None = None
@@ -14,7 +14,7 @@ class Taint(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Toleration(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """A pod's word that it can live with a taint."""
+    """A toleration of a pod: with it the pod may go to nodes with such a taint."""
 
     key: str | None = None
     operator: str | None = None

@@ -1,6 +1,6 @@
 """Amounts as people write them: ``500m`` of CPU, ``1.5Gi`` of memory."""
 
-_BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 _IN_BYTES = ("memory", "ephemeral-storage")
 
 CPU, BYTES = "cpu", "bytes"
@@ -18,7 +18,7 @@ def written(value: float, unit: str) -> str:
     """The amount with its unit."""
     if unit == CPU:
         return f"{value:.0f}m"
-    for suffix, size in _BINARY:
+    for suffix, size in BINARY:
         number = value / size
         short = f"{number:.2f}".rstrip("0").rstrip(".")
         # 16Gi needed and 16Gi left, where a byte is missing, would say nothing: what is not whole must not

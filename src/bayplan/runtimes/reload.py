@@ -5,14 +5,20 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from bayplan.authoring.editions import anew
 from bayplan.authoring.hooks import PolicyError
+from bayplan.client.daemon_threads import DaemonThreads
 from bayplan.config.check import dry_run
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.unchangeable import needs_restart
 from bayplan.config.watching import Fingerprint, WatchedFiles
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +32,10 @@ _LOAD_SECONDS = 60.0
 
 
 class Reloader:
-    """Watches the files of a configuration, and hands on what they become."""
+    """Watches the files of a configuration, and hands on what they become.
+
+    Files are looked at in a thread: a file system may be slow, and the event loop has requests to answer.
+    """
 
     def __init__(
         self,
@@ -58,6 +67,7 @@ class Reloader:
         self._put_off: Fingerprint | None = None
         self._load: _Load | None = None
         self._asked = asyncio.Event()
+        self._threads = DaemonThreads("bayplan-look", limit=1)
 
     def ask(self) -> None:
         """Reload now, as SIGHUP does, whether or not a file has changed."""
@@ -72,6 +82,11 @@ class Reloader:
             except Exception:
                 log.exception("looking for changes of the %s: this is a bug in Bayplan", self._what)
 
+    async def _aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call it in a thread of our own."""
+        look = partial(work, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+
     async def _pause(self) -> bool:
         """Wait for the next look; whether somebody asked for it."""
         try:
@@ -83,7 +98,7 @@ class Reloader:
         return True
 
     async def _look(self, *, asked: bool) -> None:
-        found = self._watched.fingerprint(widely=bool(self.problem))
+        found = await self._aside(self._watched.fingerprint, widely=bool(self.problem))
         settled = found == self._seen and found != self._known
         self._seen = found
         if not (asked or settled):
@@ -99,19 +114,22 @@ class Reloader:
     async def _reload(self) -> None:
         # What cannot be used is not tried again until it changes again, or something beside it does: the file
         # that it imports may be on its way.
-        found = self._watched.fingerprint(widely=True)
+        found = await self._aside(self._watched.fingerprint, widely=True)
         self._known, self._put_off = found, None
         loaded: Loaded | None = None
         try:
             loaded = await self._loaded()
-            watched = WatchedFiles(self._files, self._flags, loaded)
+            watched = await self._aside(WatchedFiles, self._files, self._flags, loaded)
             before = dict(found)
             # What changed since is another change.
-            known = tuple((path, before.get(path, seen)) for path, seen in watched.fingerprint())
+            now = await self._aside(watched.fingerprint)
+            known = tuple((path, before.get(path, seen)) for path, seen in now)
             self._adopt(loaded)
-        except Exception as error:
+        except BaseException as error:
             if loaded is not None:
                 loaded.edition.forget()
+            if not isinstance(error, Exception):
+                raise
             expected = isinstance(error, ConfigError | PolicyError | OSError)
             self._refuse(str(error) if expected else f"{type(error).__name__}: {error}")
             return

@@ -31,7 +31,11 @@ class DuplicateNode(ValueError):
 
 
 class Snapshot:
-    """The cluster at one moment. It never changes; `without` and `placed` give changed copies."""
+    """The cluster at one moment: what a hook gets as ``cluster``.
+
+    ``cluster.nodes`` is a `NodeTable`, ``cluster.pods`` are the pods that are not finished. A snapshot never
+    changes; `without` and `placed` give changed copies.
+    """
 
     def __init__(
         self,

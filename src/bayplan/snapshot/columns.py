@@ -7,7 +7,7 @@ with NaN where the label is missing or cannot be read.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,14 @@ from bayplan.kube.resources import Quantities
 from bayplan.snapshot.strings import Strings
 
 Values = NDArray[Any] | Strings
+TextName = Literal["zone", "region", "hostname", "instance-type", "arch", "os"]
+"""The columns of text that have a short name."""
+FlagName = Literal["ready", "unschedulable"]
+"""The columns of true and false. Every other name is that of a resource, in whole numbers."""
 
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
+# The second is what kubelets up to 1.30 say of the disks of clouds.
+_RESOURCE_PREFIXES = ("hugepages-", "attachable-volumes-")
 WELL_KNOWN_LABELS = {
     "zone": "topology.kubernetes.io/zone",
     "region": "topology.kubernetes.io/region",
@@ -116,7 +122,11 @@ class _Keyed:
 
 
 class Label(_Keyed):
-    """A label of the node, such as ``Label("example.com/price", float)``."""
+    """A label of nodes as a column: ``nodes[Label("rack")]``, ``nodes[Label("example.com/price", float)]``.
+
+    Without a type it is text, `Strings`. With ``float``, ``int`` or ``bool`` it is an array of floats, with
+    NaN, or ``default``, where the label is missing or is not of that type.
+    """
 
     kind = "Label"
 
@@ -126,7 +136,7 @@ class Label(_Keyed):
 
 
 class NodeAnnotation(_Keyed):
-    """An annotation of the node, such as ``NodeAnnotation("example.com/gpus", int)``."""
+    """An annotation of nodes as a column, as `Label` is: ``NodeAnnotation("example.com/gpus", int)``."""
 
     kind = "NodeAnnotation"
 
@@ -224,11 +234,12 @@ def split_resource(name: str) -> tuple[str, str] | None:
     policy for GPUs must also run on a list of nodes without any.
     """
     resource, dot, aspect = name.rpartition(".")
-    if not dot or aspect not in ASPECTS:
-        return None
-    if resource in NATIVE_RESOURCES or resource.startswith("hugepages-") or "/" in resource:
-        return resource, aspect
-    return None
+    return (resource, aspect) if dot and aspect in ASPECTS and is_resource(resource) else None
+
+
+def is_resource(name: str) -> bool:
+    """Whether Kubernetes can have a resource of that name."""
+    return name in NATIVE_RESOURCES or "/" in name or name.startswith(_RESOURCE_PREFIXES)
 
 
 def resource_meant(name: str, there: Iterable[str] = (), *, aspect: str = "") -> str:

@@ -46,7 +46,10 @@ NO_POD = PodCondition("no pod", lambda _, n: np.zeros(n, dtype=np.bool_))
 
 
 class PodLabel:
-    """A label of other pods: ``PodLabel("app") == "db"``, ``.isin([...])``, ``.same_as(pod)``."""
+    """A label of other pods, to count those: ``nodes.count(PodLabel("app") == "db")``.
+
+    Also ``!=``, ``.isin([...])``, ``.present`` and ``.same_as(pod)``; combine with ``&``, ``|`` and ``~``.
+    """
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -65,6 +68,8 @@ class PodLabel:
 
     def isin(self, values: Iterable[str]) -> PodCondition:
         """Pods whose label is one of these."""
+        if isinstance(values, str):
+            raise TypeError(f"isin wants several texts, such as [{values!r}]; for one there is ==")
         wanted = list(values)
         return PodCondition(f"{self!r}.isin({wanted})", lambda k, n: k.label(self.key, n).isin(wanted))
 
@@ -79,7 +84,10 @@ class PodLabel:
 
 
 def in_namespace(*names: str) -> PodCondition:
-    """Pods in one of these namespaces, which may have ``*`` and ``?`` in them."""
+    """Pods in one of these namespaces: ``in_namespace("a", "b-*")``; ``*`` and ``?`` stand for any text."""
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"in_namespace wants names, such as in_namespace('a', 'b-*'); got {name!r}")
 
     def choose(kinds: PodKinds, count: int) -> Bools:
         namespaces = kinds.namespaces(count)
@@ -89,7 +97,7 @@ def in_namespace(*names: str) -> PodCondition:
 
 
 def same_owner(pod: Pod) -> PodCondition:
-    """Pods of the same controller, such as the other replicas; none for a pod made by hand."""
+    """Pods of the same controller, such as the other replicas; no pods for a pod without a controller."""
     owner = pod.owner
     if owner is None or not owner.uid:
         return NO_POD

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
+from bayplan.kube.written import BYTES, CPU, unit_of
 from bayplan.snapshot.columns import FLAGS, LABELS, Column, Label, NodeAnnotation, Values, split_resource
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.table import NodeTable
@@ -26,7 +27,7 @@ _MEANINGS_OF_PODS = {
     "free": "how many more pods fit: allocatable - requested",
 }
 _READ_AS: dict[type, str] = {float: "a number", int: "a whole number", bool: "true or false"}
-_UNITS = {"cpu": "milli-CPU", "memory": "bytes", "ephemeral-storage": "bytes", "pods": "pods"}
+_UNITS = {CPU: "milli-CPU", BYTES: "bytes"}
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -65,11 +66,10 @@ def _named(nodes: NodeTable, name: str, *, example: bool) -> ColumnInfo:
     if resource is None:
         column = FLAGS.get(name) or LABELS[name]
         return _info(name, values, "", column.meaning, example=example)
-    unit = _UNITS.get(resource[0], "units")
-    meaning = f"{resource[0]} {_MEANINGS[resource[1]]}"
     if resource[0] == "pods":
-        meaning = _MEANINGS_OF_PODS[resource[1]]
-    return _info(name, values, unit, meaning, example=example)
+        return _info(name, values, "pods", _MEANINGS_OF_PODS[resource[1]], example=example)
+    unit = _UNITS.get(unit_of(resource[0]), "units")
+    return _info(name, values, unit, f"{resource[0]} {_MEANINGS[resource[1]]}", example=example)
 
 
 def _declared(nodes: NodeTable, column: Column | Units, *, example: bool) -> ColumnInfo:

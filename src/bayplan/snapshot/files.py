@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from bayplan.kube.kinds import EVERY_KIND
+from bayplan.kube.meta import NO_META
 from bayplan.kube.node import NodeWithImages
 from bayplan.kube.pod import Pod
 from bayplan.kube.yaml import YamlError, read_documents
@@ -54,9 +55,17 @@ def load_snapshot(path: Path | str) -> Snapshot:
         raise SnapshotError(f"{path}: no nodes in it; {_HOW}")
     try:
         others = Objects.of((kind, one) for kind in EVERY_KIND for one in found[kind])
-        return Snapshot.build(found["Node"], found["Pod"], others)
+        return Snapshot.build(found["Node"], map(_with_uid, found["Pod"]), others)
     except ValueError as error:
         raise SnapshotError(f"{path}: {error}") from error
+
+
+def _with_uid(pod: Pod) -> Pod:
+    """The pod with a UID. A file written by hand has none, and pods without one would all be the same pod."""
+    if pod.uid:
+        return pod
+    metadata = msgspec.structs.replace(pod.metadata or NO_META, uid=pod.key)
+    return msgspec.structs.replace(pod, metadata=metadata)
 
 
 def _objects(content: bytes, path: Path) -> list[_Found]:

@@ -73,7 +73,6 @@ class _HashTable:
         size = 1 << (_ROOM * len(hashes) + 1).bit_length()
         self._mask = size - 1
         self._rows = rows
-        self._hashes = hashes
         # Of each place the key that is there; the last one is nobody's.
         self._places = np.full(size, len(hashes), dtype=np.int32)
         self._farthest = self._settle(hashes)

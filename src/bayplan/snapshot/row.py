@@ -1,15 +1,16 @@
 """One node of a table: what a hook gets when it asks for ``node``."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.kube.taint import Taint
-from bayplan.snapshot.columns import Column
+from bayplan.snapshot.columns import Column, FlagName, TextName
 from bayplan.snapshot.sources import Latch, Source
 from bayplan.snapshot.units import Units
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Node(Struct, frozen=True, eq=False, gc=False):
-    """One node of a table: what a hook gets when it asks for ``node``."""
+    """One node: what a hook gets as ``node``. ``node["cpu.free"]`` is its value in a `NodeTable` column."""
 
     # One is made for each node and hook: a struct is made in a third of the time.
     _table: "NodeTable"
@@ -106,8 +107,18 @@ class Node(Struct, frozen=True, eq=False, gc=False):
         """The Node object as it was sent."""
         return self._object
 
+    @overload
+    def __getitem__(self, column: TextName) -> str | None: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, column: FlagName | Latch) -> bool: ...
+    @overload
+    def __getitem__(self, column: str) -> int: ...
+    @overload
+    def __getitem__(self, column: Units) -> NDArray[np.int64]: ...
+    @overload
+    def __getitem__(self, column: Column | Source) -> Any: ...
     def __getitem__(self, column: str | Column | Units | Source | Latch) -> Any:
-        """The node's value in a column, as a plain Python value; of `Units`, an array of devices."""
+        """The node's value in a column, as a plain Python value; for `Units` an array, one value a device."""
         value = self._table[column][self._row]
         return value.item() if isinstance(value, np.generic) else value
 

@@ -30,9 +30,10 @@ class SourceMissing(LookupError):
 
 @dataclass(frozen=True)
 class Source:
-    """A column of a source: ``Source("p95")``, or one of several: ``Source("inventory.warranty", bool)``.
+    """What a source says, as a column: ``nodes[Source("p95")]``, ``nodes[Source("inventory.owner", str)]``.
 
-    Numbers are floats with NaN where there is none (``True`` is 1); text is `Strings`.
+    The second is one of several values that the source has for each node. Numbers are floats, with NaN where
+    a value is missing or too old, and 1 for true; with ``str`` it is text, `Strings`.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Source:
         return self.name.partition(".")[2]
 
     def latched(self, *, above: float, below: float) -> "Latch":
-        """Yes or no: yes from the moment it is above the one until it is below the other."""
+        """A column of true and false that does not flap: true from above ``above`` until below ``below``."""
         return Latch(self, above, below)
 
 

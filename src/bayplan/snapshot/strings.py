@@ -17,7 +17,10 @@ _MANY = 1_000
 
 
 class Strings:
-    """Text of every node. ``==``, ``!=`` and ``isin`` give one bool a node; absent equals nothing."""
+    """A column of text: ``nodes["zone"] == "a"``, ``!=``, ``.isin(["a", "b"])`` give one bool for each node.
+
+    A node without the text equals nothing; ``.present`` tells which nodes have one.
+    """
 
     __hash__ = None  # type: ignore[assignment]
     # An array beside it leaves the answer to us.

@@ -4,10 +4,9 @@ A table never changes. Columns are computed on first use and kept; a choice of r
 the columns of the table it was made from, so labels are parsed once for the whole cluster.
 """
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from bayplan.kube.meta import only_read
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
-from bayplan.kube.yaml import did_you_mean, suggest
+from bayplan.kube.yaml import suggest
 from bayplan.snapshot.around import Around
 from bayplan.snapshot.columns import (
     ASPECTS,
@@ -23,57 +22,38 @@ from bayplan.snapshot.columns import (
     LABELS,
     NATIVE_RESOURCES,
     Column,
+    FlagName,
     PodColumn,
     Resource,
+    TextName,
     Values,
-    resource_meant,
+    is_resource,
     split_resource,
 )
 from bayplan.snapshot.conditions import EVERY_POD
 from bayplan.snapshot.domains import By, column_of, over_domains
-from bayplan.snapshot.lastread import LastRead
+from bayplan.snapshot.kept import Kept
 from bayplan.snapshot.load import Load, PodsUnknown
-from bayplan.snapshot.patched import patched, patched_array, sliced
+from bayplan.snapshot.names import column_names, unknown_column
+from bayplan.snapshot.patched import sliced
 from bayplan.snapshot.row import Node
-from bayplan.snapshot.sources import NO_READINGS, Latch, Reading, Readings, Requested, Source
+from bayplan.snapshot.sources import NO_READINGS, Latch, Readings, Requested, Source
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.tally import Condition, PodKinds, PodTable
 from bayplan.snapshot.units import Units
 
 
-class UnknownColumn(KeyError):
-    """The table has no column of that name."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
 class NodeTable:
-    """Nodes, and a NumPy column for everything that is known about them."""
+    """Nodes, and a NumPy column for everything that is known about them: what a hook gets as ``nodes``.
 
-    __slots__ = (
-        "_columns",
-        "_last_read",
-        "_like",
-        "_load",
-        "_names",
-        "_objects",
-        "_of_load",
-        "_parent",
-        "_readings",
-        "_rows",
-        "_sourced",
-        "_static",
-        "_units",
-    )
+    ``nodes["cpu.free"]`` is one number for each node, in the order of ``nodes.names``; ``bayplan columns``
+    lists the names. Labels are ``nodes[Label("rack")]``. `count` and `sum` look at the pods on the nodes.
+    """
+
+    __slots__ = ("_kept", "_like", "_load", "_names", "_objects", "_parent", "_readings", "_rows")
 
     def __init__(
-        self,
-        objects: list[NodeObject],
-        load: Load | None = None,
-        *,
-        static: dict[Column, Values] | None = None,
-        last_read: LastRead | None = None,
+        self, objects: list[NodeObject], load: Load | None = None, *, kept: Kept | None = None
     ) -> None:
         self._objects = objects
         self._load = load
@@ -82,15 +62,8 @@ class NodeTable:
         self._rows: NDArray[np.intp] | None = None
         # Of a table with the nodes of another one and pods of its own: that one, and which of its rows.
         self._like: tuple[NodeTable, NDArray[np.intp]] | None = None
-        # Columns of the objects alone are shared with tables that differ only in their pods.
-        self._static = {} if static is None else static
-        self._last_read = LastRead() if last_read is None else last_read
-        self._columns: dict[str, Any] = {}
-        self._units: dict[Units, NDArray[np.int64]] = {}
-        self._of_load: dict[PodColumn, NDArray[Any]] = {}
+        self._kept = Kept() if kept is None else kept
         self._readings = NO_READINGS
-        # Each with the reading it is from: the next table takes over what still holds.
-        self._sourced: dict[Source | Latch, tuple[Reading, Values]] = {}
 
     @property
     def names(self) -> Sequence[str]:
@@ -143,15 +116,13 @@ class NodeTable:
         part = NodeTable([objects[row] for row in rows.tolist()], load)
         part._like = (self, rows)
         part._readings = self.readings
-        part._columns = dict(requested)
-        part._of_load = dict(of_load)
+        part._kept.named = dict(requested)
+        part._kept.of_load = dict(of_load)
         return part
 
     def kept_columns(self) -> tuple[dict[str, NDArray[Any]], dict[PodColumn, NDArray[Any]]]:
         """What pods request on each node, and what else was read of them, as far as somebody reads it."""
-        last = self._last_read
-        requested = {name: values for name, values in last.of(self._columns) if name.endswith(".requested")}
-        return requested, dict(last.of(self._of_load))
+        return self._kept.of_pods()
 
     @property
     def load(self) -> Load | None:
@@ -182,22 +153,18 @@ class NodeTable:
 
     def with_readings(self, readings: Readings) -> "NodeTable":
         """The same nodes and pods with these values from outside; columns are shared."""
-        table = NodeTable(self.objects, self._load, static=self._static, last_read=self._last_read)
+        table = NodeTable(self.objects, self._load, kept=self._kept)
         table._names = self._names
-        table._columns = self._columns
-        table._units = self._units
-        table._of_load = self._of_load
-        table._sourced = self._sourced
         table._readings = readings
         return table
 
     def moves_on(self) -> None:
         """The view goes on to a next table: columns that nobody reads are older by a step.
 
-        For whoever follows the cluster, once for each table. What-ifs are thrown away, by the hundred in one
-        search for victims: they must not let columns grow old that every pod reads.
+        Called once for each table of a view. Not for what-ifs: one search for victims makes hundreds of them,
+        and columns that every pod reads would be thrown away.
         """
-        self._last_read.next_step()
+        self._kept.last_read.next_step()
 
     def followed_by(
         self,
@@ -210,45 +177,12 @@ class NodeTable:
         """The table after a few changes: only these rows are computed again.
 
         ``changed`` are rows whose Node is another one (new rows too), ``loaded`` rows whose pods are.
-        Columns are copied out first: policy threads may add one to this table at any moment. Those that
-        nobody has read for long are not among the copies.
         """
-        last_read = self._last_read
-        static = self._static
-        if changed.size or len(objects) != len(self):
-            fresh = [objects[row] for row in changed.tolist()]
-            static = {}
-            for static_column, known in last_read.of(self._static):
-                # One that cannot be read is read again by whoever asks: his is the failure, not the view's.
-                with contextlib.suppress(Exception):
-                    again = static_column.read(fresh)
-                    static[static_column] = patched(known, len(objects), changed, again)
-        table = NodeTable(objects, load, static=static, last_read=last_read)
+        resized = len(objects) != len(self)
+        kept = self._kept.after(objects, load, changed=changed, loaded=loaded, resized=resized)
+        table = NodeTable(objects, load, kept=kept)
         table._readings = self._readings
         table._names = self._names_after(objects, changed)
-        fresh_nodes = [objects[row] for row in changed.tolist()]
-        for source, (reading, old) in last_read.of(self._sourced):
-            again = reading.read(source, fresh_nodes)
-            table._sourced[source] = (reading, patched(old, len(objects), changed, again))
-        if load is None:
-            # Without pods there are no columns about them.
-            return table
-        for name, values in last_read.of(self._columns):
-            resource, _, aspect = name.rpartition(".")
-            if aspect == "requested":
-                used = [load.requests[row].get(resource, 0) for row in loaded.tolist()]
-                fresh_values = np.array(used, dtype=np.int64)
-                table._columns[name] = patched_array(values, len(objects), loaded, fresh_values)
-        for units, free in last_read.of(self._units):
-            there = [load.pods[row] for row in loaded.tolist()]
-            again = units.read_loaded([objects[row] for row in loaded.tolist()], there, devices=free.shape[1])
-            if again.shape[1] == free.shape[1]:
-                table._units[units] = patched_array(free, len(objects), loaded, again)
-        for column, old_values in last_read.of(self._of_load):
-            there = [load.pods[row] for row in loaded.tolist()]
-            with contextlib.suppress(Exception):
-                read = column.read_pods(there)
-                table._of_load[column] = patched_array(old_values, len(objects), loaded, read)
         return table
 
     def _names_after(self, objects: list[NodeObject], changed: NDArray[np.intp]) -> Sequence[str] | None:
@@ -258,15 +192,23 @@ class NodeTable:
             return None
         return names if all(objects[row].name == names[row] for row in changed.tolist()) else None
 
+    @overload
+    def __getitem__(self, column: TextName) -> Strings: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, column: FlagName | Latch) -> NDArray[np.bool_]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, column: str | Units) -> NDArray[np.int64]: ...
+    @overload
+    def __getitem__(self, column: Column | PodColumn | Source) -> Any: ...
     def __getitem__(self, column: str | Column | PodColumn | Units | Source | Latch) -> Any:
-        """The column: by name (``cpu.free``, ``zone``) or by declaration (``Label("rack")``)."""
+        """A column: by its name, such as ``"cpu.free"`` or ``"zone"``, or a `Label`, `Source` or `Units`."""
         if isinstance(column, str):
             if self._parent is None and self._like is None:
                 return self._named(column)
             # A part of a table is soon thrown away: what it has, by whatever way, it has by name.
-            known = self._columns.get(column)
+            known = self._kept.named.get(column)
             if known is None:
-                known = self._columns[column] = self._named(column)
+                known = self._kept.named[column] = self._named(column)
             return known
         if isinstance(column, Units):
             return self._free_units(column)
@@ -299,8 +241,9 @@ class NodeTable:
     def count(self, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
         """How many of these pods are on each node or, with ``by``, in each node's rack, zone, ...
 
-        All pods of the cluster count, terminating ones too, finished ones not. Several columns in
-        ``by`` are one domain together. A node without one of the ``by`` labels gets -1.
+        ``nodes.count(PodLabel("app") == "db", by="zone")``. All placed pods of the cluster count, terminating
+        ones too, finished ones not. Several columns in ``by`` are one domain together. A node without one of
+        the ``by`` labels gets -1.
         """
         load = self._root()[0]._load
         if by is not None and load is not None and load.before is not None:
@@ -325,13 +268,13 @@ class NodeTable:
         return Around(before, change if rows is None else change[rows])
 
     def sum(self, resource: str, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
-        """What these pods request of a resource, on each node or in each domain, as `count` does."""
+        """What these pods request of a resource, on each node or in each domain; otherwise as `count`."""
         return self._over_pods(lambda pods, nodes: pods.sum(resource, where, nodes), by)
 
     def growth(self, resource: str, *, since: Source) -> NDArray[np.int64]:
-        """What pods request more of a resource than they did when the source was read, a number a node.
+        """How much more pods request of a resource now than when the source was read, for each node.
 
-        Usage that was measured does not know of pods which came later: this is what to add.
+        Usage that was measured does not include pods that came later: add this to it.
         """
         root, rows = self._root()
         before = root._readings.of(since).before
@@ -341,7 +284,7 @@ class NodeTable:
         return grown if rows is None else grown[rows]
 
     def ours(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Of one value for each node of the whole cluster, those of our nodes."""
+        """The values of these nodes, out of ``values`` that has one for each node of the whole cluster."""
         _, rows = self._root()
         return values if rows is None else values[rows]
 
@@ -417,28 +360,24 @@ class NodeTable:
         for node in self.objects:
             if node.status is not None:
                 found.update(node.status.allocatable or (), node.status.capacity or ())
-        return [*NATIVE_RESOURCES, *sorted(found - set(NATIVE_RESOURCES))]
+        return [*NATIVE_RESOURCES, *sorted(filter(is_resource, found - set(NATIVE_RESOURCES)))]
 
     @property
     def read_of_objects(self) -> list[Column]:
         """The columns that somebody has read of the Node objects alone, such as labels."""
-        return list(self._root()[0]._static)
+        return list(self._root()[0]._kept.static)
 
     @property
     def resources_read(self) -> list[str]:
         """The resources that somebody has read a column of, whether or not a node has them."""
-        root = self._root()[0]
-        of_nodes = [column.name for column in root._static if isinstance(column, Resource)]
-        return list(dict.fromkeys([*of_nodes, *(name.rpartition(".")[0] for name in root._columns)]))
+        kept = self._root()[0]._kept
+        of_nodes = [column.name for column in kept.static if isinstance(column, Resource)]
+        return list(dict.fromkeys([*of_nodes, *(name.rpartition(".")[0] for name in kept.named)]))
 
     @property
     def column_names(self) -> list[str]:
         """Every column that has a name of its own."""
-        return self._names_with(ASPECTS if self.pods_known else ASPECTS[:2])
-
-    def _names_with(self, aspects: tuple[str, ...]) -> list[str]:
-        resources = [f"{resource}.{aspect}" for resource in self.resources for aspect in aspects]
-        return [*resources, *LABELS, *FLAGS]
+        return column_names(self.resources, ASPECTS if self.pods_known else ASPECTS[:2])
 
     def _named(self, name: str) -> Any:
         if name in FLAGS:
@@ -447,26 +386,15 @@ class NodeTable:
             return self._declared(LABELS[name])
         resource = split_resource(name)
         if resource is None:
-            said, _, aspect = name.rpartition(".")
-            if said and "/" not in name and aspect in ASPECTS:
-                raise UnknownColumn(
-                    f"no column {name!r}{resource_meant(said, self.resources, aspect=aspect)}"
-                )
-            # Also those that need pods: a typo in cpu.free is a typo first.
-            known = self._names_with(ASPECTS)
-            if "/" in name:
-                # An extended resource may be asked for that no node has.
-                known += [f"{name.rpartition('.')[0]}.{aspect}" for aspect in ASPECTS]
-            label = f"; a label is nodes[Label({name!r})]; `bayplan columns` lists all columns"
-            raise UnknownColumn(f"no column {name!r}{did_you_mean(name, known) or label}")
+            raise unknown_column(name, self.resources)
         if resource[1] in ("allocatable", "capacity"):
             return self._declared(Resource(*resource))
         return self._of_pods(name, *resource)
 
     def _declared(self, column: Column) -> Values:
         if self._parent is None:
-            self._last_read.note(column)
-        values = self._static.get(column)
+            self._kept.last_read.note(column)
+        values = self._kept.static.get(column)
         if values is None:
             if self._like is not None:
                 values = sliced(self._like[0]._declared(column), self._like[1])
@@ -476,13 +404,13 @@ class NodeTable:
                 values = sliced(self._parent._declared(column), self._rows)
             if isinstance(values, np.ndarray):
                 values.flags.writeable = False
-            self._static[column] = values
+            self._kept.static[column] = values
         return values
 
     def _free_units(self, units: Units) -> NDArray[np.int64]:
         if self._parent is None:
-            self._last_read.note(units)
-        values = self._units.get(units)
+            self._kept.last_read.note(units)
+        values = self._kept.units.get(units)
         if values is None:
             if self._parent is not None and self._rows is not None:
                 values = self._parent._free_units(units).take(self._rows, axis=0)
@@ -491,13 +419,13 @@ class NodeTable:
             else:
                 values = units.read_loaded(self._objects, self._load.pods)
             values.flags.writeable = False
-            self._units[units] = values
+            self._kept.units[units] = values
         return values
 
     def _of_placed(self, column: PodColumn) -> NDArray[Any]:
         if self._parent is None:
-            self._last_read.note(column)
-        values = self._of_load.get(column)
+            self._kept.last_read.note(column)
+        values = self._kept.of_load.get(column)
         if values is None:
             if self._parent is not None and self._rows is not None:
                 values = self._parent._of_placed(column)[self._rows]
@@ -506,27 +434,27 @@ class NodeTable:
             else:
                 values = column.read_pods(self._load.pods)
             values.flags.writeable = False
-            self._of_load[column] = values
+            self._kept.of_load[column] = values
         return values
 
     def _from_source(self, column: Source | Latch) -> Values:
         root, rows = self._root()
         reading = root._readings.of(column)
-        root._last_read.note(column)
-        known = root._sourced.get(column)
+        root._kept.last_read.note(column)
+        known = root._kept.sourced.get(column)
         if known is None or known[0] is not reading:
             keys = root._declared(reading.keys)
             assert isinstance(keys, Strings)
             values = reading.over(column, keys)
             if isinstance(values, np.ndarray):
                 values.flags.writeable = False
-            known = root._sourced[column] = (reading, values)
+            known = root._kept.sourced[column] = (reading, values)
         return known[1] if rows is None else sliced(known[1], rows)
 
     def _of_pods(self, name: str, resource: str, aspect: str) -> NDArray[Any]:
         if self._parent is None:
-            self._last_read.note(name)
-        values = self._columns.get(name)
+            self._kept.last_read.note(name)
+        values = self._kept.named.get(name)
         if values is None:
             if self._parent is not None and self._rows is not None:
                 values = self._parent._of_pods(name, resource, aspect)[self._rows]
@@ -538,7 +466,7 @@ class NodeTable:
             else:
                 values = self[f"{resource}.allocatable"] - self[f"{resource}.requested"]
             values.flags.writeable = False
-            self._columns[name] = values
+            self._kept.named[name] = values
         return values
 
     def __repr__(self) -> str:

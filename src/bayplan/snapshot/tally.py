@@ -161,7 +161,7 @@ class PodKinds:
             known = self._kept.setdefault(name, make())
         return known
 
-    def _texts(self, name: str, count: int, read: "KindText") -> Strings:
+    def _texts(self, name: str, count: int, read: Callable[[PodKind], str | None]) -> Strings:
         known = self._columns.get(name)
         if known is None:
             if len(self._columns) >= _COLUMNS_KEPT:
@@ -173,14 +173,6 @@ class PodKinds:
             known = known.extended([read(kind) for kind in self._kinds[len(known) : count]])
             self._columns[name] = known
         return known if len(known) == count else known.with_codes(known.codes[:count])
-
-
-class KindText(Protocol):
-    """A text of one kind."""
-
-    def __call__(self, kind: PodKind, /) -> str | None:
-        """The text, or ``None``."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,11 @@ _TAKEN = msgspec.json.Decoder(Taken)
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a pod gets on a node, and the annotations that tell whoever hands it out there."""
+    """What a pod gets on a node, as an ``allocate`` hook returns it. `Units.take` makes one.
+
+    ``gpu.take(0, 500) | gpu.take(1, 300)`` is both together. ``annotate`` are further annotations of the pod,
+    such as those that a device plugin reads.
+    """
 
     taken: Mapping[str, Mapping[int, int]]
     """Amount by device, by resource."""
@@ -62,15 +66,22 @@ class Allocation:
         return {**self.annotate, ALLOCATION: msgspec.json.encode(written).decode()}
 
     def __or__(self, other: "Allocation") -> "Allocation":
-        return Allocation({**self.taken, **other.taken}, {**self.annotate, **other.annotate})
+        """Both together; what both take of one device is added up."""
+        taken = {resource: dict(devices) for resource, devices in self.taken.items()}
+        for resource, devices in other.taken.items():
+            so_far = taken.setdefault(resource, {})
+            for device, amount in devices.items():
+                so_far[device] = so_far.get(device, 0) + amount
+        return Allocation(taken, {**self.annotate, **other.annotate})
 
 
 @dataclass(frozen=True)
 class Units:
     """A resource in devices: ``Units("example.com/gpu-milli", capacity=NodeAnnotation("example.com/gpus"))``.
 
-    The capacity says how large each device is: ``1000,1000,500`` or, for a label, ``2x1000``.
-    ``nodes[units]`` is what is free: int64, a row a node, a column a device, -1 where there is no device.
+    The capacity says how large each device of a node is: ``1000,1000,500``, or ``2x1000`` for two of a size.
+    ``nodes[units]`` is what is free: int64, a row for each node, a column for each device, -1 where there is
+    no such device.
     """
 
     resource: str
@@ -93,7 +104,7 @@ class Units:
     def take(
         self, devices: int | Iterable[int], amount: int, *, annotate: Mapping[str, str] | None = None
     ) -> Allocation:
-        """So much of one device, or of each of several."""
+        """An `Allocation` of so much of one device, or of each of several."""
         numbers = devices if isinstance(devices, Iterable) else (devices,)
         return Allocation({self.resource: {int(device): int(amount) for device in numbers}}, annotate or {})
 
@@ -135,7 +146,7 @@ class Units:
         return left
 
     def held_by(self, pod: Pod, devices: int) -> Mapping[int, int]:
-        """What a bound pod holds. One that asked for it without us may be on any device: on all of them."""
+        """What a bound pod holds, by device. One that Bayplan gave nothing may use any: it counts on all."""
         need = self.need(pod)
         if not need:
             return {}

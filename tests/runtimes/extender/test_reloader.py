@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bayplan.authoring.editions import anew
+from bayplan.config import watching as files_looked_at
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags, Loaded
 from bayplan.config.load import ConfigError
@@ -157,7 +158,8 @@ async def test_an_import_that_hangs_takes_no_thread_of_others(tmp_path: Path, ga
         write(file, policy("late", first=HANGS))
         await found.until(gate.reached.is_set)
 
-        assert {thread.name for thread in set(threading.enumerate()) - before} == {"bayplan-reload"}
+        started = {thread.name for thread in set(threading.enumerate()) - before}
+        assert started == {"bayplan-look", "bayplan-reload"}
         await found.until(lambda: bool(found.results))
 
 
@@ -350,3 +352,26 @@ async def test_a_load_that_hangs_does_not_keep_another_configuration_out(
         assert hanging.results == []
 
     assert other.says == ["two"]
+
+
+async def test_no_file_is_looked_at_on_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    looked_in: set[threading.Thread] = set()
+    look = files_looked_at._look
+
+    def noted(path: Path) -> Any:
+        looked_in.add(threading.current_thread())
+        return look(path)
+
+    async with watching([file]) as found:
+        monkeypatch.setattr(files_looked_at, "_look", noted)
+        write(file, "import missing_beside_it\n")
+        await found.until(lambda: found.results == ["refused"])
+        write(file, policy("two"))
+        await found.until(lambda: found.results[-1] == "ok")
+
+    assert looked_in
+    assert threading.current_thread() not in looked_in
