@@ -108,7 +108,7 @@ class NodeObject(Struct, frozen=True, dict=True, omit_defaults=True):
         """``spec.taints``."""
         return tuple((self.spec or NO_SPEC).taints or ())
 
-    @property
+    @cached_property
     def ready(self) -> bool:
         """Whether the Ready condition is True."""
         conditions = (self.status or NO_STATUS).conditions or ()

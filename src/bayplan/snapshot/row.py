@@ -25,6 +25,8 @@ class Node(Struct, frozen=True, eq=False, gc=False):
     _table: "NodeTable"
     _row: int
     _object: NodeObject
+    # Columns that were read, which all nodes of one loop share: to find one takes longer than to read a row.
+    _columns: dict[Any, Any]
 
     @property
     def name(self) -> str:
@@ -119,7 +121,10 @@ class Node(Struct, frozen=True, eq=False, gc=False):
     def __getitem__(self, column: Column | Source) -> Any: ...
     def __getitem__(self, column: str | Column | Units | Source | Latch) -> Any:
         """The node's value in a column, as a plain Python value; for `Units` an array, one value a device."""
-        value = self._table[column][self._row]
+        values = self._columns.get(column)
+        if values is None:
+            values = self._columns[column] = self._table[column]
+        value = values[self._row]
         return value.item() if isinstance(value, np.generic) else value
 
     def __repr__(self) -> str:

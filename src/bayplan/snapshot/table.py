@@ -227,7 +227,7 @@ class NodeTable:
         return len(self._objects) if self._rows is None else len(self._rows)
 
     def __iter__(self) -> Iterator[Node]:
-        return map(Node, repeat(self), range(len(self)), self.objects)
+        return map(Node, repeat(self), range(len(self)), self.objects, repeat({}))
 
     def row(self, which: int | str) -> Node:
         """One node, by row number or by name."""
@@ -236,7 +236,7 @@ class NodeTable:
                 raise KeyError(f"no node {which!r}{suggest(which, self.names)}")
             which = list(self.names).index(which)
         place = range(len(self))[which]
-        return Node(self, place, self.objects[place])
+        return Node(self, place, self.objects[place], {})
 
     def count(self, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
         """How many of these pods are on each node or, with ``by``, in each node's rack, zone, ...
