@@ -92,6 +92,8 @@ FEATURES: Mapping[str, Test] = {
     ),
     "NodeResourcesFit: overhead": has("runtimeClassName"),
     "NodeResourcesFit: pod-level requests": has("resources"),
+    "NodeResourcesFit: pod-level limits": found(lambda case: spec(case).get("resources"), "limits"),
+    "NodeResourcesFit: pod-level huge pages": found(lambda case: spec(case).get("resources"), HUGE),
     "NodeResourcesFit: node with zero capacity": lambda case: any(
         "0" in (one["status"]["allocatable"].get(key) for key in ("cpu", "memory", "pods"))
         for one in nodes(case)
