@@ -15,6 +15,7 @@ from bayplan.kube.resources import (
     Container,
     ContainerStatus,
     Quantities,
+    Requests,
     Resize,
     Resources,
     pod_requests,
@@ -84,7 +85,7 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
-    resources: Resources | None = None
+    resources: Requests | None = None
     allocated_resources: Quantities | None = None
 
     def __post_init__(self) -> None:
@@ -119,14 +120,16 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     status: PodStatus | None = None
 
     def __post_init__(self) -> None:
-        status = self.status
-        if status is not None and (status.container_statuses or status.init_container_statuses):
-            # Every container that runs has such a line, and of nearly all it repeats the spec.
-            spec = self._spec
-            running = _others(status.container_statuses, spec.containers)
-            starting = _others(status.init_container_statuses, spec.init_containers)
-            force_setattr(status, "container_statuses", running)
-            force_setattr(status, "init_container_statuses", starting)
+        # Every container that runs has such a line, and of nearly all it repeats the spec. No more calls than
+        # need be: every pod of a cluster comes by here.
+        status, spec = self.status, self.spec
+        if status is None or spec is None:
+            return
+        if status.container_statuses:
+            force_setattr(status, "container_statuses", _others(status.container_statuses, spec.containers))
+        if status.init_container_statuses:
+            others = _others(status.init_container_statuses, spec.init_containers)
+            force_setattr(status, "init_container_statuses", others)
 
     @property
     def name(self) -> str:
@@ -367,8 +370,18 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
 
 def _others(
-    told: tuple[ContainerStatus, ...] | None, containers: list[Container] | None
+    told: tuple[ContainerStatus, ...], containers: list[Container] | None
 ) -> tuple[ContainerStatus, ...] | None:
     """Those that say something else than the spec."""
-    asked = {container.name: container.resources for container in containers or ()}
-    return tuple([one for one in told or () if one.adds_to(asked.get(one.name))]) or None
+    kept: list[ContainerStatus] = []
+    for one in told:
+        has, given = one.resources, one.allocated_resources
+        if has is None:
+            continue
+        for container in containers or ():
+            if container.name == one.name:
+                asked = container.resources.requests if container.resources is not None else None
+                if has.requests != asked or (given is not None and given != asked):
+                    kept.append(one)
+                break
+    return tuple(kept) or None

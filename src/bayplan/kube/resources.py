@@ -53,22 +53,20 @@ class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
             force_setattr(self, "ports", tuple([port for port in self.ports if port.host_port]) or None)
 
 
+class Requests(Struct, frozen=True, gc=False, omit_defaults=True):
+    """``resources`` in a status, of which only the requests are read."""
+
+    requests: Quantities | None = None
+
+
 class ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """What the kubelet says of the requests of a container that runs."""
 
     name: str = ""
-    resources: Resources | None = None
+    resources: Requests | None = None
     """What it has now."""
     allocated_resources: Quantities | None = None
     """What the kubelet has agreed to give it."""
-
-    def adds_to(self, asked: Resources | None) -> bool:
-        """Whether it says anything else than what the container asks for."""
-        if self.resources is None:
-            return False
-        wanted = (asked.requests if asked else None) or {}
-        allocated = self.allocated_resources
-        return (self.resources.requests or {}) != wanted or (allocated is not None and allocated != wanted)
 
 
 class Resize(Struct, frozen=True):
