@@ -103,18 +103,6 @@ def test_a_mistyped_label_of_a_gang_keeps_the_pod_out() -> None:
     )
 
 
-@pytest.mark.usefixtures("folder")
-def test_one_of_a_gang_is_judged_alone_and_that_is_said() -> None:
-    labels = {"bayplan.dev/gang": "job", "bayplan.dev/gang-size": "8"}
-
-    result = why("-c", "sch.yaml", schedulerName="ours", labels=labels)
-
-    assert result.exit_code == 0
-    assert "one of gang job, 8 pods that are placed all together or not at all: here it was judged" in flat(
-        result
-    )
-
-
 def test_a_gate_keeps_the_pod_out(folder: Path) -> None:
     gate = '\n@bayplan.gate\ndef later(pod):\n    return "not before noon"\n'
     (folder / "policy.py").write_text(POLICY + gate)

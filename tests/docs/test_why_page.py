@@ -17,9 +17,32 @@ from tests.controlplane.waiting import wait_until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "why.md").read_text()
 BAYPLAN = Path(sys.executable).parent / "bayplan"
-WAITING, TRIED, WITH_PLUGINS = re.findall(
+WAITING, TRIED, WITH_PLUGINS, OF_A_GANG = re.findall(
     r"^```console\n\$ bayplan (why pod/trainer|why -f [^\n]*)\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL
 )
+
+SCHEDULES = """
+apiVersion: bayplan.dev/v1
+kind: BayplanConfiguration
+cluster: {source: snapshot, snapshot: cluster.json}
+scheduler: {profiles: [{schedulerName: bayplan-scheduler}]}
+"""
+TRAIN = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  parallelism: 4
+  template:
+    metadata:
+      labels: {bayplan.dev/gang: train, bayplan.dev/gang-size: "4"}
+      annotations: {bayplan.dev/gang-within: example.com/rack}
+    spec:
+      schedulerName: bayplan-scheduler
+      containers:
+      - name: main
+        resources: {requests: {cpu: "3"}}
+"""
 
 
 def snippet(language: str) -> str:
@@ -118,3 +141,27 @@ def _ready(ops: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
+
+
+def test_a_gang_is_tried_as_shown(folder: Path) -> None:
+    command, shown = OF_A_GANG
+    amounts = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    nodes = [
+        {
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"example.com/rack": name[0]}},
+            "status": {"allocatable": amounts},
+        }
+        for name in ("a1", "a2", "a3", "b1")
+    ]
+    (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": nodes}))
+    (folder / "bayplan.yaml").write_text(SCHEDULES)
+    (folder / "train.yaml").write_text(TRAIN)
+
+    said = subprocess.run(
+        [BAYPLAN, *command.split()], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+    assert said.returncode == 1, said.stderr
+    for part in steady(shown).split("...\n"):
+        assert part in steady(said.stdout)

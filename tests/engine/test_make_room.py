@@ -13,7 +13,7 @@ from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.engine.choose import choose
 from bayplan.engine.make_room import VICTIMS_LEAVE, Room, enough, make_room
-from bayplan.kube.pod import Disruption
+from bayplan.kube.pod import Condition
 from bayplan.kube.workloads import PodDisruptionBudget
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.objects import Objects
@@ -198,7 +198,7 @@ def ending(pod: Pod, **condition: str) -> Pod:
     assert pod.metadata is not None
     assert pod.status is not None
     metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-11-15T12:00:00Z")
-    status = msgspec.structs.replace(pod.status, conditions=(Disruption(**condition),) if condition else None)
+    status = msgspec.structs.replace(pod.status, conditions=(Condition(**condition),) if condition else None)
     return msgspec.structs.replace(pod, metadata=metadata, status=status)
 
 

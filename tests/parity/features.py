@@ -92,6 +92,8 @@ FEATURES: Mapping[str, Test] = {
     ),
     "NodeResourcesFit: overhead": has("runtimeClassName"),
     "NodeResourcesFit: pod-level requests": has("resources"),
+    "NodeResourcesFit: pod-level limits": found(lambda case: spec(case).get("resources"), "limits"),
+    "NodeResourcesFit: pod-level huge pages": found(lambda case: spec(case).get("resources"), HUGE),
     "NodeResourcesFit: node with zero capacity": lambda case: any(
         "0" in (one["status"]["allocatable"].get(key) for key in ("cpu", "memory", "pods"))
         for one in nodes(case)
@@ -102,6 +104,12 @@ FEATURES: Mapping[str, Test] = {
     "NodeResourcesFit: number of pods": lambda case: any(
         one["status"]["allocatable"]["pods"] in ("1", "3") for one in nodes(case)
     ),
+    "NodeResourcesFit: placed pod, being resized": found(pods, "containerStatuses"),
+    "NodeResourcesFit: sidecar, being resized": found(pods, "initContainerStatuses"),
+    "NodeResourcesFit: pod-level requests, being resized": lambda case: any(
+        "resources" in one.get("status", {}) for one in pods(case)
+    ),
+    "NodeResourcesFit: placed pod that cannot be resized": found(pods, "reason", "Infeasible"),
     "placed pod, terminating": lambda case: any(
         HOLD in one["metadata"].get("finalizers", ()) for one in pods(case)
     ),

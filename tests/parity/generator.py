@@ -18,6 +18,7 @@ from tests.parity.requests import (
     add_restart_rule,
     fit_exactly,
 )
+from tests.parity.resizes import add_resize
 from tests.parity.storage import storage
 from tests.parity.workloads import owner, workloads
 from tests.parity.world import HOLD, NEVER, Case, Round, Step, World
@@ -149,6 +150,9 @@ def _placed(draw: Draw, world: World, name: str, chances: Mapping[str, int]) -> 
             container.pop("ports", None)
     elif kind < 0.4:
         pod["status"] = {"phase": "Running"}
+        if kind < 0.24:
+            # Dice of its own: what else is drawn stays as it was.
+            add_resize(Draw(f"resize/{name}/{kind}"), pod)
     return pod
 
 

@@ -29,8 +29,7 @@ def add_containers(draw: Draw, spec: Json) -> None:
     if draw.chance(6):
         spec["runtimeClassName"] = RUNTIME
     if draw.chance(6) and not any(_special(one) for one in (*spec["containers"], *init)):
-        # As much as all of its containers could ask for, or the API server refuses it.
-        spec["resources"] = {"requests": {"cpu": draw.choice(("20", "20.5")), "memory": "20Gi"}}
+        spec["resources"] = _as_a_whole(draw.choice(("20", "20.5")), Draw(f"as a whole {spec}"))
 
 
 def add_restart_rule(draw: Draw, spec: Json) -> None:
@@ -103,6 +102,22 @@ def _container(draw: Draw, name: str) -> Json:
         limits = {"cpu": "300m", "memory": "100Mi"}
     image = draw.choice((*IMAGES, "registry.example/none"))
     return {"name": name, "image": image, "resources": {"requests": requests, "limits": limits}}
+
+
+def _as_a_whole(cpu: str, draw: Draw) -> Json:
+    """Requests of the pod: as much as all of its containers could ask for, or the API server refuses it."""
+    both = {"cpu": cpu, "memory": "20Gi"}
+    huge = {HUGE: draw.choice(("32Mi", "64Mi", "128Mi"))}
+    return draw.choice(
+        (
+            {"requests": both},
+            {"requests": both},
+            {"requests": {key: both[key] for key in draw.some(("cpu", "memory"), 1)}},
+            {"limits": both},
+            {"requests": {"cpu": cpu}, "limits": both},
+            {"requests": both | huge, "limits": huge},
+        )
+    )
 
 
 def _special(container: Json) -> bool:

@@ -49,23 +49,6 @@ def pod(name: str = "asks", *, container: Json | None = None, **spec: Any) -> Js
     }
 
 
-def test_a_placed_pod_that_is_being_resized_counts_by_its_spec(run: Run) -> None:
-    uses = {"name": "main", "image": "x", "imageID": "x", "ready": True, "restartCount": 0}
-    uses["resources"] = {"requests": {"cpu": "4"}}
-    placed = pod("shrinks", container={"resources": {"requests": {"cpu": "1"}}}, nodeName="only")
-    placed["status"] = {"phase": "Running", "containerStatuses": [uses]}
-
-    kube, ours = run.kube_says(
-        World((node("only"), placed)),
-        pod(container={"resources": {"requests": {"cpu": "2"}}}),
-        UNSCHEDULABLE,
-        "1 Insufficient cpu",
-    )
-
-    assert kube.message == "0/1 nodes are available: 1 Insufficient cpu."
-    assert (kube.outcome, ours.outcome) == (UNSCHEDULABLE, PLACED)
-
-
 def test_a_pod_with_resource_claims_is_refused(run: Run) -> None:
     claim = {
         "apiVersion": "resource.k8s.io/v1",

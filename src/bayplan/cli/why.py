@@ -124,16 +124,17 @@ def _evaluate(manifest: str, policies: tuple[str, ...], *, weight: int, **option
     from bayplan.cli.why_judges import judges_for
     from bayplan.config.flags import Flags
     from bayplan.runtimes.simulator.evaluate import evaluate
-    from bayplan.runtimes.simulator.manifest import read_pod
+    from bayplan.runtimes.simulator.manifest import read_manifest
 
-    pod = read_pod(manifest, namespace=options["namespace"])
+    made = read_manifest(manifest, namespace=options["namespace"])
     names = ("config", "kubeconfig", "context", "in_cluster", "snapshot")
     return evaluate(
-        pod,
+        made.first,
         policies,
         Flags(**{name: options[name] for name in names}),
         weight=weight,
         find_judges=partial(judges_for, profile=options["profile"]),
+        manifest=made,
     )
 
 

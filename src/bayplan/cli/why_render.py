@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bayplan.engine.why import LeftOut, RefusedGroup, Why
     from bayplan.runtimes.extender.ask_why import Reply
     from bayplan.runtimes.simulator.evaluate import Evaluated
+    from bayplan.runtimes.simulator.try_gang import GangTried
 
 _WIDTH = 80
 _WIDEST = 100
@@ -44,11 +45,15 @@ def show_reply(reply: "Reply", *, output: str) -> None:
 def show_evaluated(found: "Evaluated", *, output: str) -> None:
     """What the policies would say, and which sources did not answer."""
     if output == "json":
-        print_json({**msgspec.to_builtins(found.why), "sourceProblems": found.problems, "notes": found.notes})
+        more = {"sourceProblems": found.problems, "notes": found.notes}
+        gang = {"gang": msgspec.to_builtins(found.gang)} if found.gang is not None else {}
+        print_json({**msgspec.to_builtins(found.why), **more, **gang})
         return
     silent = [_pair(name, text) for name, text in found.problems.items()]
     with _paper() as out:
         _show(out, found.why, source="evaluated now, nothing is created")
+        if found.gang is not None:
+            _section(out, "Gang", _gang(found.gang))
         _section(out, "Sources that do not answer", silent)
         _section(out, "Notes", [Text(_plain(text)) for text in found.notes])
 
@@ -174,6 +179,17 @@ def _parts(node: "Ranked") -> str:
     return (
         _plain(" + ".join(f"{name(part)} {part.points:.1f}" for part in node.contributions)) or "no opinion"
     )
+
+
+def _gang(gang: "GangTried") -> list[RenderableType]:
+    """What becomes of the gang as a whole, and which members are where."""
+    by_node: dict[str, list[str]] = {}
+    for pod, node in gang.nodes.items():
+        by_node.setdefault(node, []).append(pod)
+    nodes = _grid()
+    for node, pods in sorted(by_node.items()):
+        nodes.add_row(_plain(node), str(len(pods)), _some(pods, len(pods)))
+    return [Text(_plain(gang.said)), *([nodes] if by_node else [])]
 
 
 def _left_out(group: "LeftOut") -> Text:

@@ -154,7 +154,7 @@ class _Trying:
             if isinstance(found, Misfit):
                 return Plan(tuple(seats), name, found, (found,))
             seats.append(found)
-            seen = seen.expecting({found.node: [_with(pod, found.annotations)]})
+            seen = seen.expecting({found.node: [with_annotations(pod, found.annotations)]})
         return Plan(tuple(seats), name)
 
     def _seat(self, pod: Pod, here: Snapshot, domain: Domain | None) -> Seat | Misfit:
@@ -174,7 +174,7 @@ class _Trying:
         return Seat(pod, wide, node, given.annotations)
 
 
-def _with(pod: Pod, annotations: Mapping[str, str]) -> Pod:
+def with_annotations(pod: Pod, annotations: Mapping[str, str]) -> Pod:
     """The pod with what it got, so that the next member sees it taken."""
     if not annotations:
         return pod

@@ -10,9 +10,13 @@ from msgspec.structs import force_setattr
 from bayplan.kube.affinity import Affinity, TopologySpreadConstraint
 from bayplan.kube.meta import NO_META, ObjectMeta, OwnerReference, only_read
 from bayplan.kube.resources import (
+    NO_RESIZE,
     SMALL_CONTAINER,
     Container,
+    ContainerStatus,
     Quantities,
+    Requests,
+    Resize,
     Resources,
     pod_requests,
     says_for_all,
@@ -60,8 +64,11 @@ class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
             force_setattr(self, "volumes", tuple(each for each in self.volumes if each.counts) or None)
 
 
-class Disruption(Struct, frozen=True, gc=False, omit_defaults=True):
-    """``DisruptionTarget`` of ``status.conditions``: why a pod is to end. Other lines are not kept."""
+class Condition(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A line of ``status.conditions``; only two of them are kept.
+
+    ``DisruptionTarget`` says why a pod is to end, ``PodResizePending`` that it is not made larger.
+    """
 
     type: str = ""
     status: str = ""
@@ -75,20 +82,28 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     nominated_node_name: str | None = None
     qos_class: str | None = None
     start_time: str | None = None
-    conditions: tuple[Disruption, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resources: Requests | None = None
+    allocated_resources: Quantities | None = None
 
     def __post_init__(self) -> None:
         if self.conditions is not None:
             # Every pod has half a dozen others, such as Ready, that nobody here reads.
-            kept: tuple[Disruption, ...] | None = None
             # No generator: every pod of a cluster comes by here.
-            for each in self.conditions:
-                if each.type == "DisruptionTarget":
-                    kept = (each,)
-                    break
-            force_setattr(self, "conditions", kept)
+            kept = [each for each in self.conditions if each.type in _KEPT_CONDITIONS]
+            force_setattr(self, "conditions", tuple(kept) or None)
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of that type, where it is one that is kept."""
+        for each in self.conditions or ():
+            if each.type == kind:
+                return each
+        return None
 
 
+_KEPT_CONDITIONS = ("DisruptionTarget", "PodResizePending")
 NO_AFFINITY = Affinity()
 NO_SPEC = PodSpec()
 NO_STATUS = PodStatus()
@@ -103,6 +118,18 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     metadata: ObjectMeta | None = None
     spec: PodSpec | None = None
     status: PodStatus | None = None
+
+    def __post_init__(self) -> None:
+        # Every container that runs has such a line, and of nearly all it repeats the spec. No more calls than
+        # need be: every pod of a cluster comes by here.
+        status, spec = self.status, self.spec
+        if status is None or spec is None:
+            return
+        if status.container_statuses:
+            force_setattr(status, "container_statuses", _others(status.container_statuses, spec.containers))
+        if status.init_container_statuses:
+            others = _others(status.init_container_statuses, spec.init_containers)
+            force_setattr(status, "init_container_statuses", others)
 
     @property
     def name(self) -> str:
@@ -150,10 +177,10 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     @property
     def preempted(self) -> bool:
         """Whether the pod is being deleted because a scheduler evicted it for a more important one."""
-        targets = (self.status or NO_STATUS).conditions
-        if targets is None or not self.terminating:
+        target = (self.status or NO_STATUS).condition("DisruptionTarget")
+        if target is None or not self.terminating:
             return False
-        return targets[0].status == "True" and targets[0].reason == "PreemptionByScheduler"
+        return target.status == "True" and target.reason == "PreemptionByScheduler"
 
     @property
     def finished(self) -> bool:
@@ -266,15 +293,35 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
         """``spec.volumes``, those that scheduling looks at: claims and disks, no secrets."""
         return self._spec.volumes or ()
 
+    @property
+    def _resize(self) -> Resize:
+        """What the kubelet says of its requests, where that is something else than the spec."""
+        status = self.status
+        if status is None or not (
+            status.container_statuses or status.init_container_statuses or status.resources
+        ):
+            return NO_RESIZE
+        told = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        pending = status.condition("PodResizePending")
+        return Resize(
+            {one.name: one for one in told},
+            whole=ContainerStatus("", status.resources, status.allocated_resources),
+            infeasible=pending is not None and pending.reason == "Infeasible",
+        )
+
     @cached_property
     def requests(self) -> Mapping[str, int]:
-        """What the pod needs, by resource: milli-CPU for ``cpu``, bytes or units for the rest."""
+        """What the pod needs, by resource: milli-CPU for ``cpu``, bytes or units for the rest.
+
+        One that is being resized on its node counts for the more of what it asks for and what it still has.
+        """
         spec = self._spec
         found = pod_requests(
             spec.containers or (),
             spec.init_containers or (),
             overhead=spec.overhead,
             pod_level=spec.resources,
+            resize=self._resize,
         )
         return only_read(found)
 
@@ -295,6 +342,7 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
             overhead=spec.overhead,
             pod_level=spec.resources,
             missing=missing,
+            resize=self._resize,
         )
         return counted.get("cpu", 0), counted.get("memory", 0)
 
@@ -319,3 +367,21 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     @property
     def _spec(self) -> PodSpec:
         return self.spec or NO_SPEC
+
+
+def _others(
+    told: tuple[ContainerStatus, ...], containers: list[Container] | None
+) -> tuple[ContainerStatus, ...] | None:
+    """Those that say something else than the spec."""
+    kept: list[ContainerStatus] = []
+    for one in told:
+        has, given = one.resources, one.allocated_resources
+        if has is None:
+            continue
+        for container in containers or ():
+            if container.name == one.name:
+                asked = container.resources.requests if container.resources is not None else None
+                if has.requests != asked or (given is not None and given != asked):
+                    kept.append(one)
+                break
+    return tuple(kept) or None

@@ -53,6 +53,53 @@ class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
             force_setattr(self, "ports", tuple([port for port in self.ports if port.host_port]) or None)
 
 
+class Requests(Struct, frozen=True, gc=False, omit_defaults=True):
+    """``resources`` in a status, of which only the requests are read."""
+
+    requests: Quantities | None = None
+
+
+class ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """What the kubelet says of the requests of a container that runs."""
+
+    name: str = ""
+    resources: Requests | None = None
+    """What it has now."""
+    allocated_resources: Quantities | None = None
+    """What the kubelet has agreed to give it."""
+
+
+class Resize(Struct, frozen=True):
+    """A placed pod whose requests were changed: what it holds, whatever it asks for by now."""
+
+    containers: Mapping[str, ContainerStatus] = MappingProxyType({})
+    """By name, those of which the kubelet says something else than the spec."""
+    whole: ContainerStatus | None = None
+    """Of the pod as a whole."""
+    infeasible: bool = False
+    """Whether the kubelet has said no: what the pod asks for does not count then."""
+
+    def of(self, name: str | None, asked: dict[str, int]) -> dict[str, int]:
+        """What counts for a container that asks for this."""
+        return self._held(self.containers.get(name or ""), asked)
+
+    def of_all(self, asked: dict[str, int]) -> dict[str, int]:
+        """What counts for a pod that asks for this as a whole."""
+        held = self._held(self.whole, asked)
+        return {resource: held.get(resource, 0) for resource in asked}
+
+    def _held(self, says: ContainerStatus | None, asked: dict[str, int]) -> dict[str, int]:
+        if says is None or says.resources is None:
+            return asked
+        held = {} if self.infeasible else dict(asked)
+        _raise_to(held, amounts(says.resources.requests))
+        _raise_to(held, amounts(says.allocated_resources))
+        return held
+
+
+NO_RESIZE = Resize()
+
+
 def amounts(quantities: Quantities | None) -> dict[str, int]:
     """Exact integers by resource name: milli-CPU for ``cpu``, units for everything else."""
     if not quantities:
@@ -60,15 +107,14 @@ def amounts(quantities: Quantities | None) -> dict[str, int]:
     return {resource: amount(resource, text) for resource, text in quantities.items()}
 
 
-def container_requests(resources: Resources | None, missing: Mapping[str, int] = NOTHING) -> dict[str, int]:
+def container_requests(resources: Resources | None) -> dict[str, int]:
     """A container's requests; what has a limit and no request asks for the limit.
 
-    The API server does that defaulting itself; a manifest written by hand has not been there yet. ``missing``
-    is what counts for a resource of which the container says nothing.
+    The API server does that defaulting itself; a manifest written by hand has not been there yet.
     """
     if resources is None:
-        return dict(missing)
-    return {**missing, **amounts(resources.limits), **amounts(resources.requests)}
+        return {}
+    return {**amounts(resources.limits), **amounts(resources.requests)}
 
 
 def pod_requests(
@@ -78,30 +124,36 @@ def pod_requests(
     overhead: Quantities | None = None,
     pod_level: Resources | None = None,
     missing: Mapping[str, int] = NOTHING,
+    resize: Resize = NO_RESIZE,
 ) -> dict[str, int]:
     """What the pod needs at its hungriest moment, as kube-scheduler counts it.
 
     Init containers run one after another, so the largest counts, not the sum. Those with
     ``restartPolicy: Always`` (sidecars) keep running: they count beside the containers, and beside
     every init container that starts after them. Pod-level requests replace the sum per resource;
-    overhead comes on top. ``missing`` is what each container asks for where it does not say.
+    overhead comes on top. ``missing`` is what each container asks for where it does not say. A container
+    that is being made smaller holds what it has until the kubelet took it away: ``resize`` knows.
     """
     running: dict[str, int] = {}
     for container in containers:
-        _add(running, container_requests(container.resources, missing))
+        asked = resize.of(container.name, container_requests(container.resources))
+        _add(running, {**missing, **asked})
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in init_containers:
-        asked = container_requests(container.resources, missing)
+        asked = container_requests(container.resources)
         if container.restart_policy == "Always":
+            asked = {**missing, **resize.of(container.name, asked)}
             _add(running, asked)
             _add(sidecars, asked)
             asked = {}
+        else:
+            asked = {**missing, **asked}
         starting = dict(sidecars)
         _add(starting, asked)
         _raise_to(peak, starting)
     _raise_to(running, peak)
-    running |= _pod_level_requests(pod_level, running)
+    running |= resize.of_all(_pod_level_requests(pod_level, running))
     _add(running, amounts(overhead))
     return running
 

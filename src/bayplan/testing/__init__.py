@@ -2,12 +2,14 @@
 
 from bayplan.snapshot.files import load_snapshot
 from bayplan.testing.build import make_cluster, make_node, make_pod
+from bayplan.testing.place import Placed, place
 from bayplan.testing.policies import load_policies
 from bayplan.testing.queue import Queued, queue_up
 from bayplan.testing.run import Bound, Result, bind, run_policy
 
 __all__ = [
     "Bound",
+    "Placed",
     "Queued",
     "Result",
     "bind",
@@ -16,6 +18,7 @@ __all__ = [
     "make_cluster",
     "make_node",
     "make_pod",
+    "place",
     "queue_up",
     "run_policy",
 ]

@@ -267,3 +267,29 @@ async def test_time_alone_is_news_every_ten_seconds() -> None:
             stage.now += 1
 
     assert asked == [0, 10, 20]
+
+
+async def test_a_node_that_was_made_free_for_a_pod_is_for_others_once_a_gate_keeps_the_pod_out() -> None:
+    closed: list[str] = []
+
+    @bayplan.gate
+    def gate(pod: Pod) -> Reason | None:
+        return Reason("over quota", helped_by=NODES) if pod.name in closed else None
+
+    stage = Stage(gate)
+    async with stage.running():
+        stage.put("evicts", priority=10)
+        stage.put("low")
+        await until(lambda: stage.queue.count("active") == 2)
+        evicts, low = stage.queue.take(), stage.queue.take()
+        assert evicts is not None
+        assert low is not None
+        stage.inbox.keep(evicts.pod, "n1", {"victim"})
+        stage.inbox.refused(low, helped_by=frozenset({"pods"}), by=())
+        closed.append("evicts")
+        stage.inbox.failed(evicts)
+        # Whoever judges looks, and so sees that the pause is over.
+        await until(lambda: stage.queue.take() or stage.queue.count("held"))
+
+    assert stage.inbox.nominations.of("evicts") is None
+    assert low.place != "unschedulable", "it waits for room, and there is some"

@@ -18,7 +18,7 @@ from bayplan.config.profile import Profile
 from bayplan.engine.guard import Attempt
 from bayplan.engine.make_room import VICTIMS_LEAVE
 from bayplan.kube.meta import NO_META
-from bayplan.kube.pod import NO_STATUS, Disruption
+from bayplan.kube.pod import NO_STATUS, Condition
 from bayplan.runtimes.scheduler.hints import helped_by, refused_by
 from bayplan.runtimes.scheduler.judge import NO_CLAIMS, Judge, Judgement
 from bayplan.runtimes.scheduler.nominations import Nomination
@@ -180,7 +180,7 @@ def test_while_victims_leave_nobody_else_has_to(known: bool, leaving: bool) -> N
     victim, other = (make_pod(name, cpu=4, priority=1, node=name) for name in ("kept", "other"))
     if leaving:
         meta = msgspec.structs.replace(victim.metadata or NO_META, deletion_timestamp="2026-01-01T00:00:00Z")
-        told = Disruption("DisruptionTarget", "True", "PreemptionByScheduler")
+        told = Condition("DisruptionTarget", "True", "PreemptionByScheduler")
         status = msgspec.structs.replace(victim.status or NO_STATUS, conditions=(told,))
         victim = msgspec.structs.replace(victim, metadata=meta, status=status)
     pod = make_pod("urgent", cpu=4, priority=10)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -186,3 +187,47 @@ async def test_a_surprise_of_which_nobody_can_be_told_does_not_stop_the_loop() -
         await until(lambda: stage.sent == ["b"])
 
     assert stage.attempts("error") == 1
+
+
+async def test_a_pod_that_was_tried_often_does_not_wait_ten_seconds_while_there_is_nothing_else_to_do() -> (
+    None
+):
+    """A node came up for it: kube-scheduler takes it from its pause, too, when its queue is empty."""
+    stage = Stage("often")
+    queue = stage.inbox.queue
+    waiting = queue.take()
+    assert waiting is not None
+    waiting.attempts = 10
+    stage.inbox.refused(waiting, helped_by=frozenset({"nodes"}), by=())
+    stage.inbox.told(frozenset({"nodes"}))
+    began = asyncio.get_running_loop().time()
+    async with stage.running():
+        await until(lambda: stage.sent == ["often"])
+
+    assert 0.9 < asyncio.get_running_loop().time() - began < 8.0
+
+
+async def test_pods_that_come_early_take_a_small_part_of_the_time() -> None:
+    stage = Stage()
+    tried: list[float] = []
+    news = frozenset({"nodes"})
+
+    async def refuse(waiting: Waiting) -> bool:
+        tried.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0.05)
+        stage.inbox.refused(waiting, helped_by=news, by=())
+        stage.inbox.told(news)
+        return True
+
+    stage.loop._gangs.turn = refuse  # type: ignore[method-assign]
+    for name in "abcd":
+        stage.inbox.pod_is(make_pod(name, uid=name, spec=OURS))
+        waiting = stage.inbox.queue.take()
+        assert waiting is not None
+        waiting.attempts = 10
+        stage.inbox.refused(waiting, helped_by=news, by=())
+    stage.inbox.told(news)
+    async with stage.running():
+        await until(lambda: len(tried) == 3)
+
+    assert min(later - one for one, later in itertools.pairwise(tried)) > 0.4

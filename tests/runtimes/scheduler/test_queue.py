@@ -87,6 +87,60 @@ def test_the_pause_doubles_up_to_ten_seconds() -> None:
     assert pauses == [1, 2, 4, 8, 10, 10]
 
 
+def tried_often(waiting: PodQueue, clock: Clock, *, fails: bool = False) -> None:
+    """A pod whose pause has become ten seconds, a second after the last attempt; there was news for it."""
+    waiting.put(make_pod("often"))
+    for _ in range(6):
+        one = taken(waiting)
+        if fails:
+            waiting.failed(one)
+        else:
+            waiting.refused(one, helped_by=PODS)
+            waiting.tell(PODS)
+        clock.now += 20
+    one = taken(waiting)
+    if fails:
+        waiting.failed(one)
+    else:
+        waiting.refused(one, helped_by=PODS)
+        waiting.tell(PODS)
+
+
+def test_where_nobody_else_is_ready_the_first_pause_is_enough() -> None:
+    clock = Clock()
+    waiting = queue(clock)
+    tried_often(waiting, clock)
+
+    assert waiting.early_seconds() == 1.0
+    clock.now += 0.9
+    assert waiting.take_early() is None
+    clock.now += 0.1
+    assert waiting.take() is None, "its pause is not over"
+    assert names([waiting.take_early()]) == ["often"]
+    assert waiting.take_early() is None
+
+
+def test_a_pod_whose_attempt_went_wrong_pauses_to_the_end() -> None:
+    clock = Clock()
+    waiting = queue(clock)
+    tried_often(waiting, clock, fails=True)
+    clock.now += 5
+
+    assert waiting.take_early() is None
+    clock.now += 5
+    assert names([waiting.take()]) == ["often"]
+
+
+def test_without_news_nobody_comes_early() -> None:
+    clock = Clock()
+    waiting = queue(clock)
+    waiting.put(make_pod("full"))
+    waiting.refused(taken(waiting), helped_by=PODS)
+    clock.now += 60
+
+    assert waiting.take_early() is None
+
+
 def test_a_pod_that_was_tried_for_days_still_pauses_for_ten_seconds() -> None:
     """2.0 ** 1024 is an error, and a pod in a lively cluster is tried that often within three hours."""
     clock = Clock()
@@ -426,6 +480,13 @@ class Chaos(RuleBasedStateMachine):
         if found is not None:
             ready = [w for w in self.judged if w.pod.uid == found.pod.uid]
             assert not [w for w in ready if w is found], "judged twice at once"
+            self.judged.append(found)
+
+    @rule()
+    def take_early(self) -> None:
+        found = self.queue.take_early()
+        if found is not None:
+            assert found not in self.judged, "judged twice at once"
             self.judged.append(found)
 
     @precondition(lambda self: self.judged)

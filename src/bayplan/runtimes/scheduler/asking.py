@@ -180,5 +180,9 @@ class Asking:
                 self._on_change(pod, "", said.by)
             return
         text = said.reason.text
-        if self._queue.keep_out(waiting, ticket, why=text, helped_by=said.helped_by) and text != before:
+        if not self._queue.keep_out(waiting, ticket, why=text, helped_by=said.helped_by):
+            return
+        # A node that was made free for it would stand empty for as long as that takes.
+        self._inbox.give_back(pod.uid)
+        if text != before:
             self._on_change(pod, text, said.by)

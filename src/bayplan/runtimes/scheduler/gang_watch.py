@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from bayplan.engine.company import GangKey
 from bayplan.engine.decision import Decision
 from bayplan.engine.gang_record import waits
 from bayplan.ops.schedule_metrics import ScheduleMetrics
 from bayplan.runtimes.scheduler.band import Band
 from bayplan.runtimes.scheduler.inbox import Inbox
 from bayplan.runtimes.scheduler.report import Reporter
-from bayplan.runtimes.scheduler.roster import GangKey
 from bayplan.runtimes.scheduler.tickets import Tickets
 from bayplan.snapshot.cluster import Snapshot
 

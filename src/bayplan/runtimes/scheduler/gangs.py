@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from bayplan.authoring.registry import Policy
+from bayplan.engine.company import GangKey
 from bayplan.engine.decision import Decision
 from bayplan.engine.gang import Plan
 from bayplan.engine.gang_record import waits
@@ -27,7 +28,7 @@ from bayplan.runtimes.scheduler.naming import Naming
 from bayplan.runtimes.scheduler.placing import Placing
 from bayplan.runtimes.scheduler.queue import ANYTHING, News, Waiting
 from bayplan.runtimes.scheduler.report import Reporter
-from bayplan.runtimes.scheduler.roster import GangKey, Roster
+from bayplan.runtimes.scheduler.roster import Roster
 from bayplan.runtimes.workers import RequestOverrun, Workers
 from bayplan.state import news
 from bayplan.state.live import LiveCluster

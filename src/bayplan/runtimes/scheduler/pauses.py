@@ -16,6 +16,7 @@ class Pauses:
         self._first_seconds = first_seconds
         self._longest_seconds = longest_seconds
         self._pausing: Tickets[float, Waiting] = Tickets()
+        self._early: Tickets[float, Waiting] = Tickets()
 
     def until(self, waiting: Waiting) -> float:
         """When the pod may be judged again."""
@@ -27,6 +28,18 @@ class Pauses:
     def begin(self, waiting: Waiting) -> None:
         """The pod pauses, for as long as its ticket is this one."""
         self._pausing.push((self.until(waiting), waiting.ticket, waiting))
+        if not waiting.erred:
+            self._early.push((waiting.tried_at + self._first_seconds, waiting.ticket, waiting))
+
+    def early(self, now: float) -> Waiting | None:
+        """One that pauses for longer than the first time, which nobody needs where nobody else is ready."""
+        one = self._early.pop() if self.early_at() <= now else None
+        return None if one is None else one[2]
+
+    def early_at(self) -> float:
+        """When there is such a one."""
+        first = self._early.first()
+        return math.inf if first is None else first[0]
 
     def over(self, now: float) -> Iterator[Waiting]:
         """Those that have paused long enough; they do not pause any more."""

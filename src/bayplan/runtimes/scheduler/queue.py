@@ -120,6 +120,21 @@ class PodQueue:
             self._take(waiting)
         return waiting
 
+    def take_early(self) -> Waiting | None:
+        """A pod that there was news for, and that pauses still; for when no other one is ready.
+
+        It is never sooner than after the first pause. One whose attempt went wrong pauses to the end.
+        """
+        waiting = self._pauses.early(self._clock())
+        if waiting is None:
+            return None
+        self._enter(waiting)
+        return self.take()
+
+    def early_seconds(self) -> float:
+        """How long there is no such pod."""
+        return max(0.0, self._pauses.early_at() - self._clock())
+
     def ahead(self, count: int) -> list[Waiting]:
         """The next pods, as many as that, in their order; they stay where they are."""
         return self._line.ahead(count)
@@ -168,6 +183,7 @@ class PodQueue:
             return
         waiting.helped_by = helped_by or ANYTHING
         waiting.refused_by = frozenset(by)
+        waiting.erred = False
         waiting.tried_at = self._clock()
         again = waiting.changed or self._happened.since(waiting.seen, waiting.helped_by)
         self._move(waiting, "backoff" if again else "unschedulable")
@@ -181,7 +197,7 @@ class PodQueue:
         """Something went wrong that is not the pod's fault: it comes again after its pause."""
         if self._lost(waiting):
             return
-        waiting.tried_at = self._clock()
+        waiting.erred, waiting.tried_at = True, self._clock()
         self._move(waiting, "backoff")
 
     def to_ask(self, limit: int, *, again: bool = True) -> list[tuple[int, Waiting]]:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from bayplan.authoring.gang import may_be_in_gang
 from bayplan.authoring.registry import Policy
+from bayplan.engine.company import GangKey
 from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import ALONE, Membership, may_be_named, membership, names_gangs
 from bayplan.kube.pod import Pod
 
-GangKey = tuple[str, str]
-"""Namespace and name."""
 Answer = tuple[Pod, Membership]
 
 # Longer than any pause of the queue: a pod that waits there is asked about in its own turn.

@@ -26,6 +26,8 @@ class Waiting:
     """What could change the last refusal."""
     refused_by: frozenset[str] = frozenset()
     """The policies that refused it at last."""
+    erred: bool = False
+    """Whether the last attempt went wrong, rather than that no node would do."""
     tried_at: float = 0.0
     """When it was judged at last, or kept out."""
     key: Any = None

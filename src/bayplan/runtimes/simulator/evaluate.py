@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -17,17 +18,20 @@ from bayplan.config.cluster import take_snapshot
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.load import ConfigError
 from bayplan.config.reads import read_by
+from bayplan.engine.choose import Choice
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
 from bayplan.engine.decision import Decision
 from bayplan.engine.entering import Entrance
 from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import Journal
-from bayplan.engine.membership import membership
+from bayplan.engine.membership import ALONE, membership
 from bayplan.engine.ranking import Ranked, rank
 from bayplan.engine.why import Why, explain
 from bayplan.kube.kinds import ADMISSION_KINDS, EVERY_KIND
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.simulator.admitted import admitted
+from bayplan.runtimes.simulator.manifest import Manifest
+from bayplan.runtimes.simulator.try_gang import GangTried, missing, try_gang
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Latch, Readings
 from bayplan.state.sources.book import Declared, Sources, Watchers
@@ -73,11 +77,14 @@ class Evaluated(msgspec.Struct, frozen=True, rename="camel"):
     """What is wrong with sources, by name."""
     notes: list[str] = []
     """What could not be looked up, and what was left out."""
+    gang: GangTried | None = None
+    """Of a pod that is in one, where Bayplan places it."""
 
     @property
     def finds_a_node(self) -> bool:
-        """Whether the pod would go somewhere."""
-        return bool(self.why.passed) and not self.why.kept_out
+        """Whether the pod would go somewhere, with its whole gang where it is in one."""
+        alone = bool(self.why.passed) and not self.why.kept_out
+        return alone and (self.gang is None or self.gang.fits)
 
 
 def evaluate(
@@ -87,8 +94,13 @@ def evaluate(
     *,
     weight: float = 1.0,
     find_judges: FindJudges = as_extender,
+    manifest: Manifest | None = None,
 ) -> Evaluated:
-    """Filter and score the nodes of the cluster that the flags or the configuration name."""
+    """Filter and score the nodes of the cluster that the flags or the configuration name.
+
+    ``manifest`` is what the pod is of: where it is in a gang, that is tried as a whole, with all members that
+    the manifest makes. Of a pod alone there are as many as the gang needs.
+    """
     loaded = load_all(files, flags)
     judges = find_judges(pod, loaded)
     if not judges.every:
@@ -101,14 +113,29 @@ def evaluate(
     if cluster is None:
         raise ConfigError("no cluster: give --snapshot FILE or --kubeconfig FILE, or `cluster:` in the file")
     found = admitted(pod, cluster.objects)
-    mine = interested(judges.every, found.pod, shadows=True)
-    readings, problems = run_apart(_ask_once(loaded.sources, mine, found.pod, cluster))
-    why = judge(judges, found.pod, cluster.with_readings(readings), weight=weight)
     notes = [*judges.notes, *found.notes]
+    said = membership(judges.policies, found.pod, Attempt()) if judges.schedules else ALONE
+    templates = [(found.pod, 1)]
+    if said.gang is not None and manifest is not None and not manifest.sample:
+        templates = [(admitted(one, cluster.objects).pod, count) for one, count in manifest.every()]
+    elif said.gang is not None:
+        templates = [(found.pod, missing(judges.policies, said.gang, found.pod, cluster))]
+        notes.append(
+            f"gang {said.gang.name} has {said.gang.size} pods: the others were tried as copies of it"
+        )
+    pods = [one for one, _ in templates]
+    mine = [policy for one in pods for policy in interested(judges.every, one, shadows=True)]
+    readings, problems = run_apart(_ask_once(loaded.sources, mine, pods, cluster))
+    kept_out = said.problem or said.error
     if judges.schedules:
-        kept_out, more = _entrance(judges.policies, found.pod, cluster)
-        why, notes = msgspec.structs.replace(why, kept_out=kept_out), [*notes, *more]
-    return Evaluated(why, problems, notes)
+        kept_out = _kept_out(judges.policies, pods, cluster) or kept_out
+    alone = partial(judge, judges, found.pod, cluster.with_readings(readings[0]), weight=weight)
+    if said.gang is None or kept_out:
+        return Evaluated(msgspec.structs.replace(alone(), kept_out=kept_out), problems, notes)
+    copies = [(one, count, read) for (one, count), read in zip(templates, readings, strict=True)]
+    tried = try_gang(judges.policies, said.gang, found.pod, copies, cluster)
+    why = alone() if tried.choice is None else told(tried.choice, cluster, chosen=tried.node)
+    return Evaluated(msgspec.structs.replace(why, kept_out=tried.kept_out), problems, notes, tried.gang)
 
 
 def judge(judges: Judges, pod: Pod, cluster: Snapshot, *, weight: float) -> Why:
@@ -141,6 +168,18 @@ def judge(judges: Judges, pod: Pod, cluster: Snapshot, *, weight: float) -> Why:
     return msgspec.structs.replace(why, decision=0, chosen=best, history=[])
 
 
+def told(choice: Choice, cluster: Snapshot, *, chosen: str) -> Why:
+    """The explanation of what a scheduler found, and of the node that it took."""
+    journal = Journal()
+    journal.write("filter", choice.filtered, generation=_GENERATION)
+    if choice.scored is not None:
+        journal.write("prioritize", choice.scored, generation=_GENERATION)
+    # Nobody is told scores, so they have no weight beside others.
+    why = explain(journal.entries(), every_node=cluster.nodes.names, chosen="", to_wire=None, weight=1.0)
+    assert why is not None, "the journal has a filter"
+    return msgspec.structs.replace(why, decision=0, chosen=chosen, history=[])
+
+
 def _with_plugins(why: Why, ours: list[Ranked], theirs: Decision) -> Why:
     """The ranking as kube-scheduler has it: what its plugins give a node, and what we add."""
     points = np.zeros(len(theirs.nodes))
@@ -157,23 +196,21 @@ def _with_plugins(why: Why, ours: list[Ranked], theirs: Decision) -> Why:
     return msgspec.structs.replace(why, ranking=ranking, plugins=plugins)
 
 
-def _entrance(policies: Sequence[Policy], pod: Pod, cluster: Snapshot) -> tuple[str, list[str]]:
-    """Why a scheduler would not let the pod into its queue, if so; and what people should know."""
-    attempt = Attempt()
-    admission = Entrance(policies).ask(pod, cluster, attempt)
-    if admission.reason is not None:
-        return f"policy {admission.by}: {admission.reason.text}", []
-    said = membership(policies, pod, attempt)
-    if said.gang is None:
-        return said.problem or said.error, []
-    of = f"{said.gang.name}, {said.gang.size} pods that are placed all together or not at all"
-    return "", [f"the pod is one of gang {of}: here it was judged alone"]
+def _kept_out(policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot) -> str:
+    """Why a scheduler would not let one of the pods into its queue, if so."""
+    entrance, attempt = Entrance(policies), Attempt()
+    for pod in pods:
+        admission = entrance.ask(pod, cluster, attempt)
+        if admission.reason is not None:
+            who = f"{pod.name}: " if len(pods) > 1 else ""
+            return f"{who}policy {admission.by}: {admission.reason.text}"
+    return ""
 
 
 async def _ask_once(
-    declared: Sequence[Declared], policies: Sequence[Policy], pod: Pod, cluster: Snapshot
-) -> tuple[Readings, dict[str, str]]:
-    """What the sources say that these policies read, and why some say nothing."""
+    declared: Sequence[Declared], policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot
+) -> tuple[list[Readings], dict[str, str]]:
+    """What the sources say to each pod that these policies read, and why some say nothing."""
     wanted = {column.source for policy in policies for column in read_by(policy)}
     latches = {c for policy in policies for c in policy.columns if isinstance(c, Latch)}
     watchers = Watchers(nodes=lambda: cluster.nodes)
@@ -181,7 +218,7 @@ async def _ask_once(
     sources = Sources(mine, latches=latches, watchers=watchers)
     try:
         await asyncio.gather(*(poller.ask() for poller in sources.polled.values()))
-        readings = await sources.about(pod, cluster.nodes.names, wanted=wanted)
+        readings = [await sources.about(pod, cluster.nodes.names, wanted=wanted) for pod in pods]
     finally:
         await sources.close()
     return readings, {name: text for name, text in sources.problems().items() if text}

@@ -5,6 +5,7 @@ would have filled in is filled in.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -50,25 +51,63 @@ _CONTAINER = (
 _RESOURCES = "claims limits requests"
 
 
+@dataclass(frozen=True)
+class Manifest:
+    """Objects of a file, one of which at least makes pods."""
+
+    makers: tuple[tuple[Document, Steps], ...]
+    """Those that do, and where they are."""
+    namespace: str | None = None
+
+    @property
+    def first(self) -> Pod:
+        """The pod that the first of them makes."""
+        return self._pod(*self.makers[0])
+
+    @property
+    def sample(self) -> bool:
+        """Whether there is nothing but one pod: whatever makes others like it is not in the file."""
+        document, at = self.makers[0]
+        return len(self.makers) == 1 and _walk(document.data, (*at, "kind")) in ("Pod", "PodTemplate")
+
+    def every(self) -> list[tuple[Pod, int]]:
+        """The pod of each of them, and how many of it are made at once."""
+        return [(self._pod(*maker), _copies(*maker)) for maker in self.makers]
+
+    def _pod(self, document: Document, at: Steps) -> Pod:
+        steps = _template(_walk(document.data, at))
+        assert steps is not None, "it makes pods"
+        return _pod(document, at, steps, self.namespace)
+
+
 def read_pod(path: str, *, namespace: str | None = None) -> Pod:
-    """The pod of the manifest in a file, or on standard input for ``-``."""
+    """The first pod of the manifest in a file, or on standard input for ``-``."""
+    return read_manifest(path, namespace=namespace).first
+
+
+def read_manifest(path: str, *, namespace: str | None = None) -> Manifest:
+    """What the file makes, or standard input for ``-``; ``namespace`` is for what names none."""
     try:
         content = read_standard_input() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
-    return pod_of(content, source="standard input" if path == "-" else path, namespace=namespace)
+    return manifest_of(content, source="standard input" if path == "-" else path, namespace=namespace)
 
 
 def pod_of(content: bytes, *, source: str, namespace: str | None = None) -> Pod:
-    """The first pod of a manifest; ``namespace`` is for a manifest that names none."""
+    """The first pod of these documents."""
+    return manifest_of(content, source=source, namespace=namespace).first
+
+
+def manifest_of(content: bytes, *, source: str, namespace: str | None = None) -> Manifest:
+    """What these documents make."""
     try:
         found = [each for document in read_documents(content, source=source) for each in _objects(document)]
     except (YamlError, UnicodeDecodeError) as error:
         raise ConfigError(str(error) if isinstance(error, YamlError) else f"{source}: {error}") from error
-    for document, at in found:
-        steps = _template(_walk(document.data, at))
-        if steps is not None:
-            return _pod(document, at, steps, namespace)
+    makers = [(document, at) for document, at in found if _template(_walk(document.data, at)) is not None]
+    if makers:
+        return Manifest(tuple(makers), namespace)
     kinds = sorted({str(_walk(document.data, at).get("kind", "no kind")) for document, at in found})
     raise ConfigError(
         f"{source}: no pod in it, and nothing that makes pods: there is {', '.join(kinds) or 'nothing'};"
@@ -97,6 +136,27 @@ def _template(data: Any) -> Steps | None:
         return _TEMPLATES[kind]
     spec = _walk(data, (*_TEMPLATE, "spec"))
     return _TEMPLATE if isinstance(spec, dict) and "containers" in spec else None
+
+
+def _copies(document: Document, at: Steps) -> int:
+    """How many pods run at the same time, by the object that makes them."""
+    kind = _walk(document.data, (*at, "kind"))
+    if kind in ("Pod", "PodTemplate", "DaemonSet"):
+        return 1
+    spec: Steps = (*at, "spec", "jobTemplate", "spec") if kind == "CronJob" else (*at, "spec")
+    if kind not in ("Job", "CronJob"):
+        return _number(document, (*spec, "replicas"))
+    at_once = _number(document, (*spec, "parallelism"))
+    return min(at_once, _number(document, (*spec, "completions"), default=at_once))
+
+
+def _number(document: Document, at: Steps, *, default: int = 1) -> int:
+    said = _walk(document.data, at)
+    if said is None:
+        return default
+    if isinstance(said, bool) or not isinstance(said, int) or said < 0:
+        raise ConfigError(f"{place(document, at)}: want a number, 0 or more; got {said!r}")
+    return said
 
 
 def _pod(document: Document, at: Steps, steps: Steps, namespace: str | None) -> Pod:

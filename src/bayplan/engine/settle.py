@@ -1,0 +1,156 @@
+"""Pods that are to be placed one after another, gangs among them all together or not at all; without a queue.
+
+For whoever wants to know where pods would go: nothing is bound, nobody is waited for, and nobody is evicted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bayplan.authoring.gang import Gang
+from bayplan.authoring.registry import Policy
+from bayplan.engine.company import Company, GangKey, discord
+from bayplan.engine.gang import Look, Misfit, Plan, Seat, member_order, plan_gang, with_annotations
+from bayplan.engine.guard import Attempt
+from bayplan.engine.membership import Membership, membership
+from bayplan.kube.pod import Pod
+from bayplan.snapshot.cluster import Snapshot
+
+
+@dataclass
+class Settled:
+    """Where each pod went, or why it did not."""
+
+    cluster: Snapshot
+    """With all who have a place."""
+    seats: dict[str, Seat] = field(default_factory=dict)
+    """By UID."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why the others have no place, by UID."""
+    misfits: list[Misfit] = field(default_factory=list)
+    """Those that found none, each with what every node said."""
+    domains: dict[GangKey, str] = field(default_factory=dict)
+    """The rack or zone of each gang that has one."""
+
+
+def settle(
+    policies: Sequence[Policy],
+    pods: Sequence[Pod],
+    cluster: Snapshot,
+    *,
+    attempt: Attempt,
+    pick: Callable[[Sequence[str]], str] = lambda names: names[0],
+    look: Look = lambda cluster, _: cluster,
+) -> Settled:
+    """Give these pods their places, in this order; the turn of one member is the turn of its gang.
+
+    Members that are on nodes of the cluster count as in the scheduler: the others join them in their domain.
+    """
+    return _Settling(policies, pods, cluster, attempt=attempt, pick=pick, look=look).run()
+
+
+def on_nodes(cluster: Snapshot, mine: Pod, member: Callable[[Pod], bool]) -> list[Pod]:
+    """The members that have a node and stay, of those that the same scheduler places as this pod."""
+    return [
+        pod
+        for pod in (cluster.pods if cluster.pods_known else ())
+        if pod.node_name and not pod.terminating and pod.scheduler_name == mine.scheduler_name and member(pod)
+    ]
+
+
+class _Settling:
+    """The pods, and who had his turn."""
+
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        pods: Sequence[Pod],
+        cluster: Snapshot,
+        *,
+        attempt: Attempt,
+        pick: Callable[[Sequence[str]], str],
+        look: Look,
+    ) -> None:
+        self._policies = policies
+        self._pods = pods
+        self._attempt = attempt
+        self._pick = pick
+        self._look = look
+        self._said: dict[str, Membership] = {}
+        self._found = Settled(cluster)
+
+    def run(self) -> Settled:
+        """Everybody's turn, one after another."""
+        for pod in self._pods:
+            if self._waits(pod):
+                self._turn(pod)
+        return self._found
+
+    def _waits(self, pod: Pod) -> bool:
+        return pod.uid not in self._found.seats and pod.uid not in self._found.refused
+
+    def _turn(self, pod: Pod) -> None:
+        said = self._membership(pod)
+        if said.problem or said.error:
+            self._found.refused[pod.uid] = said.problem or said.error
+            return
+        if said.gang is None:
+            plan = self._plan(Gang(pod.name or "pod", size=1), [pod])
+            if plan.misfit is not None:
+                self._found.refused[pod.uid] = plan.misfit.error or plan.misfit.sentence
+            return
+        company = self._muster((pod.namespace, said.gang.name), pod)
+        if company.discord or not company.complete:
+            why = f"{company.title}: {company.discord}" if company.discord else company.counted()
+            self._refuse(company, why)
+            return
+        unit = company.waiting[: company.needed] if company.needed else (pod,)
+        plan = self._plan(company.gang, unit, pinned=company.pinned(self._found.cluster))
+        if plan.misfit is not None:
+            own, others = company.refusal(plan)
+            self._refuse(company, plan.misfit.error or others)
+            self._found.refused[plan.misfit.pod.uid] = plan.misfit.error or own
+        elif plan.domain:
+            self._found.domains[company.key] = plan.domain
+
+    def _refuse(self, company: Company[Pod], why: str) -> None:
+        self._found.refused.update(dict.fromkeys((one.uid for one in company.waiting), why))
+
+    def _plan(self, gang: Gang, pods: Sequence[Pod], *, pinned: str = "") -> Plan:
+        found = self._found
+        plan = plan_gang(
+            self._policies,
+            gang,
+            pods,
+            found.cluster,
+            attempt=self._attempt,
+            pinned=pinned,
+            pick=self._pick,
+            look=self._look,
+        )
+        if plan.misfit is not None:
+            found.misfits.append(plan.misfit)
+            return plan
+        for seat in plan.seats:
+            found.seats[seat.pod.uid] = seat
+            found.cluster = found.cluster.placed(with_annotations(seat.pod, seat.annotations), seat.node)
+        return plan
+
+    def _muster(self, key: GangKey, mine: Pod) -> Company[Pod]:
+        waiting = sorted(
+            (pod for pod in self._pods if self._waits(pod) and self._in(key, pod)), key=member_order
+        )
+        placed = on_nodes(self._found.cluster, mine, lambda pod: self._in(key, pod))
+        said = [(pod, gang) for pod in waiting if (gang := self._membership(pod).gang) is not None]
+        return Company(key, said[0][1], tuple(waiting), tuple(placed), discord(said))
+
+    def _in(self, key: GangKey, pod: Pod) -> bool:
+        if pod.namespace != key[0]:
+            return False
+        gang = self._membership(pod).gang
+        return gang is not None and gang.name == key[1]
+
+    def _membership(self, pod: Pod) -> Membership:
+        known = self._said.get(pod.uid)
+        if known is None:
+            known = self._said[pod.uid] = membership(self._policies, pod, self._attempt)
+        return known
