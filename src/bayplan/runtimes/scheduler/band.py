@@ -69,8 +69,8 @@ def muster(
     waiting: list[Waiting] = []
     placed: list[Pod] = []
     for member in roster.members(key):
-        pod = cache.pod(member.key)
-        if pod is None or pod.uid != member.uid or pod.terminating:
+        pod = _now(member, cache)
+        if pod is None:
             continue
         if pod.node_name:
             placed.append(pod)
@@ -81,6 +81,12 @@ def muster(
     waiting.sort(key=lambda one: member_order(one.pod))
     said = [(one.pod, _gang(roster, one.pod)) for one in waiting]
     return Band(key, said[0][1], tuple(waiting), tuple(placed), _discord(said))
+
+
+def wants_node(member: Pod, cache: Cache) -> bool:
+    """Whether the pod is still there, and nobody has given it a node."""
+    pod = _now(member, cache)
+    return pod is not None and not pod.node_name
 
 
 def refusal(band: Band, plan: Plan) -> dict[str, str]:
@@ -95,6 +101,12 @@ def refusal(band: Band, plan: Plan) -> dict[str, str]:
     fit = f"{len(plan.seats)} other{'s' if len(plan.seats) != 1 else ''} would fit{where}"
     own = f"{misfit.sentence} {band.title}: {fit}. A gang evicts nobody."
     return {one.pod.uid: own if one.pod.uid == misfit.pod.uid else others for one in band.waiting}
+
+
+def _now(member: Pod, cache: Cache) -> Pod | None:
+    """The pod as it is now; ``None`` where it is gone, or about to go."""
+    pod = cache.pod(member.key)
+    return None if pod is None or pod.uid != member.uid or pod.terminating else pod
 
 
 def _gang(roster: Roster, pod: Pod) -> Gang:
