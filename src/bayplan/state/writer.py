@@ -214,6 +214,8 @@ class Writer:
             await self._depart(lease, self._departure)
         elif self._is_for_others():
             await self._leave_to_others(lease)
+        elif self._restored(lease):
+            log.warning("%s is an older one that was restored; its last holder is waited out", self._title)
         elif lease.holder in ("", self.identity) or self._run_out(lease):
             await self._write(lease)
         else:
@@ -277,6 +279,11 @@ class Writer:
                 coming.begin()
         elif not notes.standby:
             await write_notes(self._api, lease, replace(notes, standby=self.identity))
+
+    def _restored(self, lease: Lease) -> bool:
+        """Whether it says who held it once, while a later holder whom we saw may not have heard of that."""
+        seen = self._theirs
+        return seen is not None and seen.newer_than(lease) and seen.left(self._clock()) > 0
 
     def _run_out(self, lease: Lease) -> bool:
         """Whether its holder must have stopped: it has not moved for its duration, as we saw it."""
