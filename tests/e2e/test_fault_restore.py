@@ -11,8 +11,16 @@ from tests.controlplane.manifests import pod_manifest
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.e2e.after_fault import wait_settled
+from tests.e2e.fault_proxy import FaultProxy
 from tests.e2e.second_scheduler import NAME, SecondScheduler
-from tests.e2e.slices import bayplan_with_slices, check_verified, create_owners, create_slices, wait_owners
+from tests.e2e.slices import (
+    bayplan_with_slices,
+    check_verified,
+    create_owners,
+    create_slices,
+    wait_owners,
+    wait_told,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -47,6 +55,32 @@ def test_slices_of_pods_that_were_never_there_are_free(cluster: ControlPlane, tm
     assert {name: owned[name] for name in kept} == kept
     assert RESTORED in bayplan.log()
     print(f"\nrestored with {half} of {SLICES} slices owned: the others were owned again in {seconds:.1f} s")
+
+
+def test_who_was_refused_before_it_was_noticed_is_tried_again(cluster: ControlPlane, tmp_path: Path) -> None:
+    """kube-scheduler asks while Bayplan is still blind, and hears of nothing later on: it is nudged."""
+    create_slices(cluster, nodes=NODES, each=SLICES_A_NODE)
+    saved = cluster.save()
+    with (
+        FaultProxy(cluster, tmp_path) as proxy,
+        bayplan_with_slices(cluster, tmp_path, kubeconfig=proxy.kubeconfig, nudge=True) as bayplan,
+    ):
+        with cluster.scheduler(extenders=[bayplan.entry(bind=True)]):
+            create_owners(cluster, range(SLICES))
+            wait_owners(cluster, SLICES)
+        proxy.decide = lambda _method, _path: "request lost"
+        proxy.cut()
+        cluster.restore(saved)
+        create_owners(cluster, range(1000, 1000 + SLICES))
+        with cluster.scheduler(extenders=[bayplan.entry(bind=True)]):
+            # As many things happen until then as were lost: by the versions alone nobody could tell.
+            wait_told(cluster, waiting=SLICES, nodes=NODES)
+            proxy.decide = lambda _method, _path: ""
+            seen_at = time.monotonic()
+            wait_owners(cluster, SLICES)
+            seconds = time.monotonic() - seen_at
+        check_verified(bayplan)
+    print(f"\n{SLICES} pods were refused by slices that were never owned: all owned {seconds:.1f} s later")
 
 
 def test_the_scheduler_goes_on_with_what_is_there(cluster: ControlPlane, tmp_path: Path) -> None:

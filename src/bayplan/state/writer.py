@@ -114,6 +114,11 @@ class Writer:
             return f"{self._title} is left to others: {blind}"
         return f"{self._title} is not ours yet"
 
+    @property
+    def catches_up(self) -> bool:
+        """Whether the Lease is ours, and the view does not have everything yet that others bound before."""
+        return self._ours and self._ready_term != self.terms
+
     def why_not_ready(self) -> str:
         """Why callers should not come here; ``""`` also where their calls wait until the Lease is ours."""
         if self.succession.begun:
