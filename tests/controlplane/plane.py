@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -95,6 +96,22 @@ class ControlPlane:
         argv = [*self._apiserver_argv, f"--secure-port={self._port}"]
         self.apiserver = Child("kube-apiserver", argv, log=self.directory / "kube-apiserver.log")
         self.apiserver.wait_until(lambda: _apiserver_ready(self.api), READY_SECONDS)
+
+    def save(self) -> Path:
+        """A copy of all that etcd has now, for `restore`."""
+        copy = self.directory / f"etcd-saved-{next(self._numbers)}"
+        with self.etcd.frozen():
+            shutil.copytree(self._etcd_data, copy)
+        return copy
+
+    def restore(self, saved: Path) -> None:
+        """Bring back what was saved, as after a disaster; whatever came later was never there."""
+        self.apiserver.stop()
+        self.etcd.stop()
+        shutil.rmtree(self._etcd_data)
+        shutil.copytree(saved, self._etcd_data)
+        self._run_etcd()
+        self.start_apiserver()
 
     @contextmanager
     def other_apiserver(self, *flags: str) -> Iterator[OtherApiServer]:
@@ -193,28 +210,33 @@ class ControlPlane:
     def _start_etcd(self, stack: ExitStack) -> str:
         port, peer_port = free_port(), free_port()
         url, peer_url = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
-        self.etcd = Child(
-            "etcd",
-            [
-                self.binaries / "etcd",
-                "--name=only",
-                f"--data-dir={self.directory / 'etcd'}",
-                f"--listen-client-urls={url}",
-                f"--advertise-client-urls={url}",
-                f"--listen-peer-urls={peer_url}",
-                f"--initial-advertise-peer-urls={peer_url}",
-                f"--initial-cluster=only={peer_url}",
-                # A single member still sits out the election timeout, a second, at its start.
-                "--heartbeat-interval=10",
-                "--election-timeout=100",
-                "--unsafe-no-fsync",
-                "--log-level=warn",
-            ],
-            log=self.directory / "etcd.log",
-        )
-        stack.callback(self.etcd.stop)
-        self.etcd.wait_until(lambda: _etcd_healthy(port), READY_SECONDS)
+        self._etcd_port = port
+        self._etcd_argv: list[str | Path] = [
+            self.binaries / "etcd",
+            "--name=only",
+            f"--data-dir={self._etcd_data}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peer_url}",
+            f"--initial-advertise-peer-urls={peer_url}",
+            f"--initial-cluster=only={peer_url}",
+            # A single member still sits out the election timeout, a second, at its start.
+            "--heartbeat-interval=10",
+            "--election-timeout=100",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+        stack.callback(self._stop_etcd)
+        self._run_etcd()
         return url
+
+    @property
+    def _etcd_data(self) -> Path:
+        return self.directory / "etcd"
+
+    def _run_etcd(self) -> None:
+        self.etcd = Child("etcd", self._etcd_argv, log=self.directory / "etcd.log")
+        self.etcd.wait_until(lambda: _etcd_healthy(self._etcd_port), READY_SECONDS)
 
     def _configure_apiserver(self) -> None:
         self._port = free_port()
@@ -259,6 +281,10 @@ class ControlPlane:
     def _stop_apiserver(self) -> None:
         # The one that runs then: a test may have killed the first.
         self.apiserver.stop()
+
+    def _stop_etcd(self) -> None:
+        # The one that runs then, too.
+        self.etcd.stop()
 
     def _certificate(self, user: str) -> KeyPair:
         return self.ca.issue(user, client=True)

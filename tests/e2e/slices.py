@@ -32,11 +32,14 @@ def bayplan_with_slices(
     nodes: Literal["pack", "spread"] = "pack",
     also: Sequence[Mapping[str, Any]] = (),
     limits: Mapping[str, str] | None = None,
+    nudge: bool = False,
 ) -> Extender:
     """A server that hands out slices; `also` are further policies."""
     config: Json = {"policies": [{**SHARED, "args": {**ARGS, "nodes": nodes}}, *also]}
     if limits:
         config["extender"] = {"limits": dict(limits)}
+    if nudge:
+        config["cluster"] = {"nudge": {"enabled": True, "qps": 50, "interval": "1s"}}
     return Extender(cluster.api, directory, "", kubeconfig=kubeconfig or cluster.kubeconfig, config=config)
 
 

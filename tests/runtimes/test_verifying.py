@@ -29,6 +29,16 @@ class Live:
     def __init__(self, *found: Verification | Exception) -> None:
         self._found = iter(found)
         self.over = asyncio.Event()
+        self.listed_again = 0
+
+    @property
+    def view(self) -> "Live":
+        """As a live cluster has one."""
+        return self
+
+    def list_again(self) -> None:
+        """The view is to be made anew."""
+        self.listed_again += 1
 
     async def verify(self) -> Verification:
         """The next one; nothing comes after the last."""
@@ -93,3 +103,20 @@ async def test_it_looks_again_and_again_also_when_the_server_cannot_be_reached(
     assert "pod shop/strayed holds a managed resource" in caplog.text.splitlines()[0]
     assert "the view could not be verified: listing pods: no answer in 30 s" in caplog.text
     assert counted(metrics) == [1, 2, 3]
+
+
+async def test_a_view_that_is_found_wrong_is_made_anew() -> None:
+    live = Live(TRUE, FOUND, TRUE)
+    looking = asyncio.create_task(verifying(live, Metrics(version="test")).now_and_then())
+    await asyncio.wait_for(live.over.wait(), 5)
+    looking.cancel()
+
+    assert live.listed_again == 1
+
+
+async def test_who_only_asks_changes_nothing() -> None:
+    live = Live(FOUND)
+
+    await verifying(live, Metrics(version="test")).verify()
+
+    assert live.listed_again == 0

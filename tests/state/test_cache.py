@@ -293,6 +293,27 @@ def test_a_list_does_not_take_an_assumption_away() -> None:
     assert cache.snapshot().nodes.count().tolist() == [0]
 
 
+def test_a_list_of_the_latest_state_knows_better_than_a_bind_that_was_answered_before() -> None:
+    """Where an older etcd was restored, the bind has never been, and no watch will ever tell."""
+    cache = Cache()
+    cache.put_node(make_node("a").object)
+    unbound, gone, late, asked = (make_pod(name, uid=name) for name in ("unbound", "gone", "late", "asked"))
+    for pod in (unbound, gone, late, asked):
+        cache.put_pod(pod)
+        cache.assume(pod, "a")
+    cache.bound(unbound, 10.0)
+    cache.bound(gone, 10.0)
+    cache.bound(late, 30.0)
+
+    cache.end_assumptions(20.0)
+    cache.replace_pods([unbound, late, asked])
+
+    assert {pod.name: pod.node_name for pod in cache.pods} == {"unbound": "", "late": "a", "asked": "a"}
+    assert cache.assumed_uids == {"late", "asked"}
+    assert cache.doubtful == set()
+    assert cache.snapshot().nodes.count().tolist() == [2]
+
+
 def test_that_a_bind_of_ours_is_told_by_the_watch_changes_nothing() -> None:
     cache = Cache()
     cache.put_node(make_node("a", cpu=4).object)

@@ -124,13 +124,16 @@ class Copy:
 
 
 class ApiServer:
-    """Answers requests by a script, and writes them down."""
+    """Answers requests by a script, and writes them down; apart from who asks where it is."""
 
-    def __init__(self, script: list[Reply]) -> None:
+    def __init__(self, script: list[Reply], where: Reply | None) -> None:
         self.script = [*script, streaming([], stay=True)]
         self.asked: list[dict[str, str]] = []
+        self._where = where or saying(404, {"message": "nowhere"})
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.query.get("limit") == "1":
+            return await self._where(request)
         self.asked.append(dict(request.query))
         reply = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         return await reply(request)
@@ -142,9 +145,11 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.asynccontextmanager
-async def api_server(*script: Reply, for_ever: bool = False) -> AsyncIterator[tuple[ApiClient, ApiServer]]:
+async def api_server(
+    *script: Reply, for_ever: bool = False, where: Reply | None = None
+) -> AsyncIterator[tuple[ApiClient, ApiServer]]:
     """A server that follows the script, then stays silent or says its last line ``for_ever``."""
-    api = ApiServer(list(script))
+    api = ApiServer(list(script), where)
     if for_ever:
         api.script.pop()
     runner = web.ServerRunner(web.Server(api.handle), shutdown_timeout=0.05)
@@ -161,10 +166,10 @@ async def api_server(*script: Reply, for_ever: bool = False) -> AsyncIterator[tu
 
 @contextlib.asynccontextmanager
 async def informed(
-    *script: Reply, **options: Any
+    *script: Reply, where: Reply | None = None, **options: Any
 ) -> AsyncIterator[tuple[Informer[NodeObject], Copy, ApiServer]]:
     copy = Copy()
-    async with api_server(*script) as (client, api):
+    async with api_server(*script, where=where) as (client, api):
         informer = Informer(client, NODES, copy, dice=random.Random(1), **options)
         task = asyncio.create_task(informer.run())
         try:

@@ -1,6 +1,7 @@
 """The ledger: assumed before asked, taken back on a refusal, rolled forward when nobody knows."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
@@ -113,6 +114,24 @@ async def test_the_watch_makes_it_a_fact() -> None:
     cache.put_pod(make_pod("p", uid="u", node="a"))
 
     assert counts(cache) == [1, 0]
+    assert cache.assumed_count == 0
+
+
+async def test_a_bind_that_was_answered_is_for_a_later_list_to_tell() -> None:
+    pod = make_pod("p", uid="u")
+    cache, api = make_cache(pod), Api()
+    api.hold.clear()
+    asked_at = time.monotonic()
+    binding = asyncio.create_task(bind(make_ledger(api, cache), pod, "a"))
+    await until(lambda: api.posts == ["a"])
+
+    cache.end_assumptions(time.monotonic())
+    assert cache.assumed_count == 1, "it may be bound in this moment"
+    api.hold.set()
+    await binding
+    cache.end_assumptions(asked_at)
+    assert cache.assumed_count == 1, "it was bound after that list was made"
+    cache.end_assumptions(time.monotonic() + 1)
     assert cache.assumed_count == 0
 
 

@@ -38,6 +38,8 @@ class World:
 
     def __init__(self, *, interval_seconds: float = 0.0) -> None:
         self.now = 1000.0
+        self.sees_at = 0.0
+        """From when on what we see is true."""
         self.api = Api()
         self.cache = Cache()
         self.cache.put_node(make_node("n").object)
@@ -47,6 +49,7 @@ class World:
             self.api,  # type: ignore[arg-type]
             self.cache,
             options,
+            behind=lambda: self.now < self.sees_at,
             clock=lambda: self.now,
             sleep=self._rest,
         )
@@ -233,3 +236,31 @@ async def test_who_was_touched_while_it_was_put_in_line_again_is_left_alone() ->
             await asyncio.sleep(0)
 
     assert world.rests[0] == 10
+
+
+async def test_who_was_refused_while_we_were_behind_is_touched_when_we_are_not() -> None:
+    """A cluster that we see again; for kube-scheduler nothing has happened."""
+    world = World()
+    world.waits("before", PODS)
+    world.sees_at = 1030.0
+    world.waits("meanwhile", PODS)
+    world.waits("so-too", PRICE)
+
+    async with world.running():
+        assert world.api.touched == []
+
+    assert world.api.touched == ["meanwhile", "so-too"]
+    assert world.now >= world.sees_at
+
+
+async def test_who_was_refused_while_we_were_behind_is_touched_once() -> None:
+    world = World()
+    world.sees_at = 1030.0
+    pod = world.waits("waits", PODS)
+    async with world.running():
+        pass
+    world.nudge.refused(pod, {PODS})
+    async with world.running():
+        pass
+
+    assert world.api.touched == ["waits"]

@@ -1,13 +1,18 @@
 """Drift is what differs each time; what is only late is none."""
 
+import asyncio
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from bayplan import NodeAnnotation
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.units import ALLOCATION, Units
-from bayplan.state.verify import differences, overcommitted, unaccounted, verify
+from bayplan.state import verify as verify_module
+from bayplan.state.cache import Cache
+from bayplan.state.verify import caught_up, differences, overcommitted, unaccounted, verify
+from bayplan.state.view import LiveView
 from bayplan.testing import make_cluster, make_node, make_pod
 
 TRUTH = make_cluster(
@@ -149,3 +154,50 @@ async def test_a_pod_that_is_being_bound_is_no_drift() -> None:
 
     assert differences(view, TRUTH) != []
     assert differences(view, TRUTH, assumed={"2"}) == []
+
+
+class Seeing:
+    """A view that is wrong until it is made anew, or until the watch has told."""
+
+    def __init__(self, *views: Snapshot) -> None:
+        self._views = list(views)
+        self.cache = Cache()
+        self.listed_again = 0
+
+    async def listed(self) -> float:
+        return 0.0
+
+    @property
+    def current(self) -> Snapshot:
+        return self._views.pop(0) if len(self._views) > 1 else self._views[0]
+
+    def list_again(self) -> None:
+        self.listed_again += 1
+        self._views = [TRUTH]
+
+
+WRONG = make_cluster(["a", "b", "never-was"], TRUTH.pods)
+
+
+@pytest.mark.parametrize(
+    ("views", "patience", "again"),
+    [
+        pytest.param([WRONG], 0.0, 1, id="a difference that stays"),
+        pytest.param([*[WRONG] * 8, TRUTH], 60.0, 0, id="a watch that is late"),
+    ],
+)
+async def test_catching_up_gives_a_watch_up_that_does_not_tell(
+    views: list[Snapshot], patience: float, again: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify_module, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(verify_module, "_CATCH_UP_SECONDS", 0.0)
+    monkeypatch.setattr(verify_module, "_LISTED_AGAIN_SECONDS", patience)
+    seeing = Seeing(*views)
+
+    async def fresh() -> Snapshot:
+        return TRUTH
+
+    async with asyncio.timeout(5):
+        await caught_up(cast("LiveView", seeing), fresh, since=1.0)
+
+    assert seeing.listed_again == again

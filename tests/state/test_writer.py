@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bayplan.client.errors import ApiError
-from bayplan.client.lease import Lease
+from bayplan.client.lease import Lease, LeaseSpec
 from tests.state.lease_world import DURATION, MARGIN, PERIOD, World, passing
 
 
@@ -214,3 +214,43 @@ async def test_a_view_that_fails_to_catch_up_is_tried_again(world: World) -> Non
         await a.step()
 
         assert a.writer.problem() == ""
+
+
+@pytest.mark.parametrize(
+    "holder", [pytest.param("b", id="it was the other one's"), pytest.param("", id="it was nobody's")]
+)
+async def test_an_older_lease_that_was_restored_is_not_taken_while_its_last_holder_may_bind(
+    world: World, holder: str
+) -> None:
+    with world.server("a").running() as a, world.server("b").running() as b:
+        await a.step()
+        world.now += PERIOD
+        await a.step()
+        await b.step()
+        assert world.leases.stored is not None
+        older = msgspec.structs.replace(world.leases.stored.spec, holder_identity=holder)
+        world.leases._store(world.leases.stored.metadata, older, version=1)
+
+        await b.step()
+        assert not b.writer.holds, "the holder may not know yet"
+        await a.step()
+        if holder:
+            assert not a.writer.holds, "it belongs to the other one"
+            world.now += DURATION + 1
+            await b.step()
+            assert b.writer.holds
+        else:
+            assert a.writer.holds
+        assert not (a.writer.holds and b.writer.holds)
+
+
+async def test_a_lease_that_was_made_anew_has_no_older_versions(world: World) -> None:
+    """Deleted and made by somebody else: another object, whose versions go on."""
+    with world.server("b").running() as b:
+        world.leases._store({"name": "bayplan"}, LeaseSpec("a", DURATION), version=5)
+        await b.step()
+        world.leases._store({"name": "bayplan"}, LeaseSpec("", 1), version=6)
+
+        await b.step()
+
+        assert b.writer.holds

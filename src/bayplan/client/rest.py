@@ -54,6 +54,9 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     object: T
 
 
+_ANY_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
+
+
 @dataclass(frozen=True)
 class Resource(Generic[T]):
     """A kind of object, and where it is."""
@@ -149,6 +152,17 @@ class ApiClient:
             if not page.metadata.continue_:
                 return found, page.metadata.resource_version
             params["continue"] = page.metadata.continue_
+
+    async def version(self, resource: Resource[T], *, timeout_seconds: float) -> str:
+        """The resource version at which the latest state is, asked for once."""
+        doing = f"looking at {resource.path}"
+        body = await self.request(
+            "GET", resource.path, doing=doing, params={"limit": "1"}, timeout_seconds=timeout_seconds
+        )
+        try:
+            return _ANY_PAGE.decode(body).metadata.resource_version
+        except msgspec.MsgspecError as error:
+            raise ConnectError(f"{doing}: the answer is not what an API server sends: {error}") from error
 
     async def node(self, name: str, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> NodeObject:
         """One node, as the API server has it now."""

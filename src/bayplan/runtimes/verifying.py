@@ -1,6 +1,7 @@
 """Whether the view is true: looked at every few minutes, and whenever somebody asks.
 
-There must be no difference to a fresh list. Where there is one, the log and the metrics tell.
+There must be no difference to a fresh list. Where there is one, the log and the metrics tell; where it was
+found by ourselves, the view is made anew.
 """
 
 import asyncio
@@ -45,7 +46,10 @@ class Verifying:
         while True:
             await asyncio.sleep(self._every_seconds)
             try:
-                await self.verify()
+                found = await self.verify()
+                if found.drift:
+                    log.error("the cluster is listed again, since the view is wrong")
+                    self._live.view.list_again()
             except (ApiError, ConnectError) as error:
                 log.warning("the view could not be verified: %s", error)
 

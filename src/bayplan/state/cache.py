@@ -4,6 +4,7 @@ An event touches the rows it is about; a snapshot computes only touched rows aga
 with the one before. One task owns the cache; snapshots are frozen and may be read anywhere.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,8 @@ class Assumption:
     annotations: Mapping[str, str]
     told: bool
     """Whether the watch has told of this very pod: what it tells of a namesake is newer then."""
+    bound_at: float = math.inf
+    """When the API server had said that it is so."""
 
     def put_on(self, pod: Pod) -> Pod:
         """The pod as it will be."""
@@ -275,6 +278,20 @@ class Cache:
         del self._assumed[pod.key]
         if pod.key in self._pods:
             self._put(assumption.taken_from(self._pods[pod.key]))
+
+    def bound(self, pod: Pod, at: float) -> None:
+        """The API server has said that the pod is where it is assumed to be; the watch has not told yet."""
+        if self.assumes(pod):
+            self._assumed[pod.key] = replace(self._assumed[pod.key], bound_at=at)
+
+    def end_assumptions(self, before: float) -> None:
+        """A list of the latest state follows: what was bound when it was asked for, it knows better.
+
+        It agrees with us, and the watch is only late. Or the API server was given an older past, in which the
+        pod was not bound yet: nobody else would ever tell.
+        """
+        for key in [key for key, one in self._assumed.items() if one.bound_at < before]:
+            del self._assumed[key]
 
     @property
     def assumed_uids(self) -> set[str]:

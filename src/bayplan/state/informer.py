@@ -3,13 +3,17 @@
 List once, then watch from there; a broken watch resumes where it was. ``410 Gone`` means that the past
 is forgotten: list again, consistently. ``429`` means wait, not list. The copy never goes back in time,
 and what was deleted unseen is found at the next list.
+
+One thing client-go does not see: an etcd that was restored from a backup has never heard of the versions that
+came after it. A watch from one of them opens, and is silent about all that happens until the numbers are used
+up again. So before a watch is resumed, the server is asked where it is.
 """
 
 import asyncio
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from bayplan.client.errors import ApiError, ConnectError, Silent
@@ -28,6 +32,8 @@ _BACKOFF_SECONDS = (0.2, 10.0)
 _SILENCE_SECONDS = 90.0
 # A watch that ends sooner, and has told nothing, is none.
 _BRIEF_SECONDS = 1.0
+# One object of a list; whoever has no answer to that has none to a watch.
+_WHERE_SECONDS = 5.0
 
 
 T = TypeVar("T", bound=WithMetadata)
@@ -98,8 +104,12 @@ class Informer(Generic[T]):
         dice: random.Random | None = None,
         silence_seconds: float = _SILENCE_SECONDS,
         pulse: Pulse | None = None,
+        on_latest: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """``consistent``: the first list, too, is of the latest state, not of what a server has at hand."""
+        """``consistent``: the first list, too, is of the latest state, not of what a server has at hand.
+
+        ``on_latest`` is told, before a list of the latest state goes into the store, when it was asked for.
+        """
         self.synced = asyncio.Event()
         self.lists = 0
         """How often everything was listed; one is the normal number."""
@@ -116,15 +126,20 @@ class Informer(Generic[T]):
         self._failures = 0
         self._silence_seconds = silence_seconds
         self._pulse = pulse or Pulse()
+        self._on_latest = on_latest
+        self._scope: asyncio.Timeout | None = None
+
+    def list_again(self) -> None:
+        """Forget where the watch is, and list the latest state: the copy is not true, whoever is to blame."""
+        self._version, self._consistent = "", True
+        if self._scope is not None:
+            self._scope.reschedule(0.0)
 
     async def run(self) -> None:
         """List and watch for ever; nothing that the API server does ends it."""
         while True:
             try:
-                if not self._version:
-                    await self._list()
-                began = time.monotonic()
-                if await self._follow(self._version, initial=False) or _lasted(began):
+                if await self._list_and_follow():
                     self._failures = 0
                     continue
                 problem = f"watching {self._path}: the server ends the watch at once"
@@ -152,6 +167,42 @@ class Informer(Generic[T]):
             self._pulse.broke(problem)
             await asyncio.sleep(pause)
 
+    async def _list_and_follow(self) -> bool:
+        """List where we must, and watch; whether there was a watch, however it ended."""
+        try:
+            async with asyncio.timeout(None) as self._scope:
+                if (not self._version or await self._is_another_past()) and await self._list():
+                    return True
+                began = time.monotonic()
+                return await self._follow(self._version, initial=False) or _lasted(began)
+        except TimeoutError:
+            if self._version:
+                raise
+            # Somebody wants another list.
+            self._pulse.ended()
+            return True
+        finally:
+            self._scope = None
+
+    async def _is_another_past(self) -> bool:
+        """Whether the server has not come to where the watch was: then it is not the same past."""
+        try:
+            now = await self._client.version(self._resource, timeout_seconds=_WHERE_SECONDS)
+        except (ApiError, ConnectError):
+            # If it matters, the watch meets with it too, and says so.
+            return False
+        if not (now.isdigit() and self._version.isdigit() and int(now) < int(self._version)):
+            return False
+        log.warning(
+            "watching %s: the API server is at version %s, and was at %s: an older state of the cluster was"
+            " restored; listing again",
+            self._path,
+            now,
+            self._version,
+        )
+        self._version, self._consistent = "", True
+        return True
+
     @property
     def age_seconds(self) -> float:
         """0 while a watch is open, else how long it has been broken."""
@@ -162,8 +213,8 @@ class Informer(Generic[T]):
         """Why the last try failed; ``""`` after one that did not."""
         return self._pulse.problem
 
-    async def _list(self) -> None:
-        """Everything, as one stream where the server can, else page by page."""
+    async def _list(self) -> bool:
+        """Everything, as one stream where the server can, else page by page; whether that was a watch."""
         self.lists += 1
         asked_at = time.monotonic()
         if self._streams:
@@ -178,11 +229,12 @@ class Informer(Generic[T]):
                     raise
                 self._streams = False
             else:
-                return
+                return True
         # The first page has no retries of the client's: two back-offs, one in the other, would hide for
         # longer what is wrong, and ours knows Retry-After just as well.
         objects, version = await self._client.list(self._resource, retry_first=False)
         self._arrived(objects, version, as_of=asked_at)
+        return False
 
     async def _follow(self, version: str, *, initial: bool, as_of: float | None = None) -> bool:
         """One watch, until it ends, and whether it told anything; with ``initial`` first the whole state."""
@@ -230,6 +282,8 @@ class Informer(Generic[T]):
     def _arrived(self, objects: Iterable[T] | None, version: str, *, as_of: float | None) -> None:
         """Everything is there; ``None`` where it is in the store already."""
         if objects is not None:
+            if as_of is not None:
+                self._on_latest(as_of)
             self._store.replace(objects)
         if as_of is not None:
             self.as_of = as_of

@@ -11,6 +11,7 @@ Where several servers could bind, it asks before each request whether it is the 
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from weakref import WeakValueDictionary
 
@@ -199,6 +200,7 @@ class Ledger:
             )
         finally:
             self._sending -= 1
+        self._cache.bound(pod, time.monotonic())
 
     async def _find(self, namespace: str, name: str, uid: str) -> Pod:
         """The pod that is meant: from the view, or from the API server where the view is behind."""

@@ -61,7 +61,9 @@ class LiveCluster:
             images=images,
             nodes_only=nodes_only,
         )
-        self.nudge = Nudge(client, self.view.cache, nudge) if nudge else None
+        self.nudge: Nudge | None = None
+        if nudge is not None:
+            self.nudge = Nudge(client, self.view.cache, nudge, behind=self._behind)
         self.writer: Writer | None = None
         if lease is not None:
             api = LeaseApi(
@@ -145,6 +147,10 @@ class LiveCluster:
             managed=self._managed(),
             assumed=lambda: self.view.cache.assumed_uids,
         )
+
+    def _behind(self) -> bool:
+        """Whether what we see may not be what there is."""
+        return self.view.age_seconds > 0 or (self.writer is not None and self.writer.catches_up)
 
     def changed(self, topic: str) -> None:
         """Something changed that no watch tells: whoever waits for it is touched."""

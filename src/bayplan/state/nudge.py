@@ -1,9 +1,10 @@
 """The nudge: a pod that waits for something which kube-scheduler does not see is touched when it changes.
 
 kube-scheduler tries a refused pod again on the next event of the cluster, else after five minutes. A price
-that fell, a place that was kept for a bind which then failed: those are no events. Writing an annotation on
-the waiting pod is one. It needs the right to patch pods, so it is off unless it is asked for; and it is
-slow on purpose, since each touch costs a scheduling attempt.
+that fell, a place that was kept for a bind which then failed: those are no events. Nor is it one that we see
+the cluster again, and may have refused pods meanwhile by what was true once. Writing an annotation on the
+waiting pod is one. It needs the right to patch pods, so it is off unless it is asked for; and it is slow on
+purpose, since each touch costs a scheduling attempt.
 """
 
 import asyncio
@@ -31,6 +32,7 @@ _WAITING_LIMIT = 20_000
 # News this soon after a refusal may be what woke the pod: kube-scheduler can be ahead of our own watch.
 _LATE_SECONDS = 2.0
 _TIMEOUT_SECONDS = 5.0
+_LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,11 @@ class Nudge:
         cache: Cache,
         options: NudgeOptions,
         *,
+        behind: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """``behind``: whether the view may not be what the cluster is, at this moment."""
         self.on_nudged: Callable[[], None] = lambda: None
         """Called after each touch, by whoever counts them."""
         self._client = client
@@ -79,6 +83,10 @@ class Nudge:
         self._due: set[str] = set()
         self._numbers = itertools.count()
         self._wake = asyncio.Event()
+        self._behind = behind
+        # Those who were refused while we were behind.
+        self._unsure: dict[str, _Waiting] = {}
+        self._doubts = asyncio.Event()
 
     def refused(self, pod: Pod, topics: Collection[str]) -> None:
         """The pod was refused on every node; ``topics`` may change that, anything where there are none."""
@@ -87,7 +95,12 @@ class Nudge:
         # Put last: the first to be dropped is the one that was refused longest ago.
         self._waiting[pod.uid] = waiting
         if len(self._waiting) > _WAITING_LIMIT:
-            del self._waiting[next(iter(self._waiting))]
+            first = next(iter(self._waiting))
+            del self._waiting[first]
+            self._unsure.pop(first, None)
+        if self._behind():
+            self._unsure[pod.uid] = waiting
+            self._doubts.set()
 
     def changed(self, topic: str) -> None:
         """Something changed that kube-scheduler does not see."""
@@ -107,6 +120,21 @@ class Nudge:
 
     async def run(self) -> None:
         """Touch those whose turn it is, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._touch_in_turn())
+            group.create_task(self._when_caught_up())
+
+    async def _when_caught_up(self) -> None:
+        """kube-scheduler was not behind, perhaps: what we did not see then is no event for it any more."""
+        while True:
+            await self._doubts.wait()
+            while self._behind():
+                await self._sleep(_LOOK_SECONDS)
+            self._doubts.clear()
+            self._touch(self._unsure.values())
+            self._unsure.clear()
+
+    async def _touch_in_turn(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -26,3 +26,8 @@ class Seen:
             return True
         # A wall clock that stands still writes the same time again.
         return self.lease != lease and Notes.of(self.lease) == Notes.of(lease)
+
+    def newer_than(self, lease: Lease) -> bool:
+        """Whether it was written after that one, which somebody has brought back from a backup."""
+        ours, theirs = (str(each.metadata.get("resourceVersion", "")) for each in (self.lease, lease))
+        return ours.isdigit() and theirs.isdigit() and int(ours) > int(theirs)

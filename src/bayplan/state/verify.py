@@ -18,6 +18,8 @@ _LOOKS = 3
 _PAUSE_SECONDS = 1.0
 _CATCH_UP_SECONDS = 0.1
 """Less than otherwise: somebody waits for it."""
+_LISTED_AGAIN_SECONDS = 5.0
+"""How long a difference lasts until the watch is given up; each time twice as long."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,13 @@ async def verify(
 
 
 async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *, since: float) -> None:
-    """Return when everything that was bound before ``since`` (of the monotonic clock) is in view."""
+    """Return when everything that was bound before ``since`` (of the monotonic clock) is in view.
+
+    A watch tells in a moment what it has to tell. What is still different then, it never will: of a past that
+    was restored from a backup, for one.
+    """
+    lasting: set[str] = set()
+    differs_at, patience = time.monotonic(), _LISTED_AGAIN_SECONDS
     while await view.listed() < since:
         try:
             found = await verify(
@@ -84,6 +92,13 @@ async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *,
             if not found.drift:
                 return
             log.warning("the view is not up to date yet: %s", found.drift[0])
+            lasting &= set(found.drift)
+            if not lasting:
+                lasting, differs_at = set(found.drift), time.monotonic()
+            elif time.monotonic() >= differs_at + patience:
+                log.error("the cluster is listed again, since the view is wrong: %s", min(lasting))
+                view.list_again()
+                lasting, patience = set(), 2 * patience
         await asyncio.sleep(_PAUSE_SECONDS)
 
 

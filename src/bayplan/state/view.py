@@ -154,7 +154,9 @@ class LiveView:
         self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, self._node_store)
         # What we bound before a restart must be in the first list: a server that lags would hide it.
         self._pod_store = _PodStore(self._cache, self._tell, self._listed_pods, follower)
-        self._pods = Informer(client, PODS, self._pod_store, consistent=True)
+        self._pods = Informer(
+            client, PODS, self._pod_store, consistent=True, on_latest=self._cache.end_assumptions
+        )
         self._nodes_only = nodes_only
         self._objects = {kind: Informer(client, object_resource(kind), self._store(kind)) for kind in objects}
         self._looked_for: dict[str, float] = {}
@@ -213,6 +215,11 @@ class LiveView:
         for informer in self._informers:
             await informer.synced.wait()
         return self._pods.as_of
+
+    def list_again(self) -> None:
+        """List everything anew: the view is not true."""
+        for informer in self._informers:
+            informer.list_again()
 
     @property
     def age_seconds(self) -> float:

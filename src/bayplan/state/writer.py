@@ -114,6 +114,11 @@ class Writer:
             return f"{self._title} is left to others: {blind}"
         return f"{self._title} is not ours yet"
 
+    @property
+    def catches_up(self) -> bool:
+        """Whether the Lease is ours, and the view does not have everything yet that others bound before."""
+        return self._ours and self._ready_term != self.terms
+
     def why_not_ready(self) -> str:
         """Why callers should not come here; ``""`` also where their calls wait until the Lease is ours."""
         if self.succession.begun:
@@ -214,6 +219,8 @@ class Writer:
             await self._depart(lease, self._departure)
         elif self._is_for_others():
             await self._leave_to_others(lease)
+        elif self._restored(lease):
+            log.warning("%s is an older one that was restored; its last holder is waited out", self._title)
         elif lease.holder in ("", self.identity) or self._run_out(lease):
             await self._write(lease)
         else:
@@ -277,6 +284,11 @@ class Writer:
                 coming.begin()
         elif not notes.standby:
             await write_notes(self._api, lease, replace(notes, standby=self.identity))
+
+    def _restored(self, lease: Lease) -> bool:
+        """Whether it says who held it once, while a later holder whom we saw may not have heard of that."""
+        seen = self._theirs
+        return seen is not None and seen.newer_than(lease) and seen.left(self._clock()) > 0
 
     def _run_out(self, lease: Lease) -> bool:
         """Whether its holder must have stopped: it has not moved for its duration, as we saw it."""

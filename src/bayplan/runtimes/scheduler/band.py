@@ -21,8 +21,8 @@ def muster(
     waiting: list[Waiting] = []
     placed: list[Pod] = []
     for member in roster.members(key):
-        pod = cache.pod(member.key)
-        if pod is None or pod.uid != member.uid or pod.terminating:
+        pod = _now(member, cache)
+        if pod is None:
             continue
         if pod.node_name:
             placed.append(pod)
@@ -35,11 +35,23 @@ def muster(
     return Band(key, said[0][1], tuple(waiting), tuple(placed), discord(said))
 
 
+def wants_node(member: Pod, cache: Cache) -> bool:
+    """Whether the pod is still there, and nobody has given it a node."""
+    pod = _now(member, cache)
+    return pod is not None and not pod.node_name
+
+
 def refusal(band: Band, plan: Plan) -> dict[str, str]:
     """What each member is told, by UID, when one of them does not fit."""
     assert plan.misfit is not None, "somebody did not fit"
     own, others = band.refusal(plan)
     return {one.pod.uid: own if one.pod.uid == plan.misfit.pod.uid else others for one in band.waiting}
+
+
+def _now(member: Pod, cache: Cache) -> Pod | None:
+    """The pod as it is now; ``None`` where it is gone, or about to go."""
+    pod = cache.pod(member.key)
+    return None if pod is None or pod.uid != member.uid or pod.terminating else pod
 
 
 def _gang(roster: Roster, pod: Pod) -> Gang:

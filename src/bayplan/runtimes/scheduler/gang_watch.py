@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from bayplan.authoring.gang import Gang
 from bayplan.engine.company import GangKey
 from bayplan.engine.decision import Decision
 from bayplan.engine.gang_record import waits
@@ -56,9 +57,9 @@ class _Standing:
     ticket: int = 0
     """Of ``due_at`` in the line of those who are to be told."""
 
-    def late_at(self, band: Band) -> float:
+    def late_at(self, gang: Gang) -> float:
         """When it has waited too long, or is to be told so again."""
-        return self.since + max(self.patience, band.gang.timeout_seconds)
+        return self.since + max(self.patience, gang.timeout_seconds)
 
 
 class GangWatch:
@@ -91,28 +92,27 @@ class GangWatch:
         """How many gangs wait."""
         return len(self._standing)
 
-    def waits(self, band: Band) -> None:
+    def waits(self, key: GangKey, gang: Gang) -> None:
         """Not all are there: those who are wait, and are told so in a moment."""
-        standing = self._of(band)
+        standing = self._of(key)
         standing.told = {}
         if standing.tell_at == math.inf:
             standing.tell_at = self._clock() + standing.pause
             standing.pause = min(2 * standing.pause, _TELL_SECONDS[1])
-        self._due(standing, band)
+        self._due(standing, gang)
 
     def refused(self, band: Band, told: Mapping[str, str]) -> None:
         """All are there, and one does not fit: each is told why, and again when it has waited too long."""
-        standing = self._of(band)
+        standing = self._of(band.key)
         standing.told = dict(told)
         standing.tell_at, standing.pause = math.inf, _TELL_SECONDS[0]
-        self._due(standing, band)
+        self._due(standing, band.gang)
         self._tell(band, standing)
 
-    def changed(self, key: GangKey) -> None:
-        """A member is gone: what the others were told may not be true any more."""
-        band = self._muster(key) if key in self._standing else None
-        if band is not None and not band.complete:
-            self.waits(band)
+    def changed(self, key: GangKey, gang: Gang) -> None:
+        """A member is gone, and too few are left: what the others were told is not true any more."""
+        if key in self._standing:
+            self.waits(key, gang)
 
     def done(self, key: GangKey) -> None:
         """The gang has its places, or nobody of it is there any more."""
@@ -141,24 +141,24 @@ class GangWatch:
             except Exception:
                 # Telling must not be what stops scheduling.
                 log.exception("%s: nothing could be told of it", band.title)
-            self._due(standing, band)
+            self._due(standing, band.gang)
 
     def _look(self, band: Band, standing: _Standing, now: float) -> None:
-        late = now >= standing.late_at(band)
+        late = now >= standing.late_at(band.gang)
         if late:
             self._give_up(band, standing)
         if late or now >= standing.tell_at:
             standing.tell_at = math.inf
             self._tell(band, standing)
 
-    def _of(self, band: Band) -> _Standing:
-        known = self._standing.get(band.key)
+    def _of(self, key: GangKey) -> _Standing:
+        known = self._standing.get(key)
         if known is None:
-            known = self._standing[band.key] = _Standing(band.key, self._clock())
+            known = self._standing[key] = _Standing(key, self._clock())
         return known
 
-    def _due(self, standing: _Standing, band: Band) -> None:
-        due_at = min(standing.tell_at, standing.late_at(band))
+    def _due(self, standing: _Standing, gang: Gang) -> None:
+        due_at = min(standing.tell_at, standing.late_at(gang))
         if due_at != standing.due_at or not standing.ticket:
             standing.due_at, standing.ticket = due_at, next(self._numbers)
             self._line.push((due_at, standing.ticket, standing))

@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
+from bayplan.authoring.gang import Gang
 from bayplan.authoring.registry import Policy
 from bayplan.engine.company import GangKey
 from bayplan.engine.decision import Decision
@@ -18,7 +19,7 @@ from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import ALONE
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
-from bayplan.runtimes.scheduler.band import Band, muster, refusal
+from bayplan.runtimes.scheduler.band import Band, muster, refusal, wants_node
 from bayplan.runtimes.scheduler.gang_judge import GangJudge
 from bayplan.runtimes.scheduler.gang_watch import GangWatch
 from bayplan.runtimes.scheduler.generation import Generation
@@ -100,17 +101,29 @@ class Gangs:
     def gone(self, uid: str) -> None:
         """A pod is deleted."""
         key = self.roster.gone(uid)
-        if key is not None:
-            if not self.roster.members(key):
-                self.watch.done(key)
-            self.watch.changed(key)
-            band = self._muster(key)
-            if band is not None and band.complete:
-                # The one that is gone may be the one that did not fit.
-                for one in band.waiting:
-                    self._inbox.queue.unpark(one)
-                    self._inbox.queue.wake(one.pod.uid)
-            self._inbox.wake.set()
+        if key is None:
+            return
+        gang = self.roster.gang(key)
+        if gang is None:
+            self.watch.done(key)
+        elif self.roster.count(key) < gang.size:
+            self.watch.changed(key, gang)
+        else:
+            self._one_less(key)
+        self._inbox.wake.set()
+
+    def _one_less(self, key: GangKey) -> None:
+        """A member is gone, and as many are left as it takes, some of whom may not be ready."""
+        band = self._muster(key)
+        if band is None:
+            return
+        if not band.complete:
+            self.watch.changed(key, band.gang)
+            return
+        # The one that is gone may be the one that did not fit.
+        for one in band.waiting:
+            self._inbox.queue.unpark(one)
+            self._inbox.queue.wake(one.pod.uid)
 
     async def turn(self, waiting: Waiting) -> bool:
         """It is the pod's turn; False where it is in no gang, and is to be judged for itself."""
@@ -135,14 +148,20 @@ class Gangs:
             return False
         key = pod.namespace, said.gang.name
         if asked.whole:
-            await self._turn_of(key, waiting)
+            await self._turn_of(key, said.gang, waiting)
         else:
             # It would wait for members that are there, or go to another rack than they have.
             why = f"gang {'/'.join(key)}: not all pods of the namespace could be asked about in time"
             self._failed([waiting], why, began)
         return True
 
-    async def _turn_of(self, key: GangKey, mine: Waiting) -> None:
+    async def _turn_of(self, key: GangKey, gang: Gang, mine: Waiting) -> None:
+        if self.roster.count(key) < gang.size and wants_node(mine.pod, self._cache):
+            # Too few have come, whatever they are like: to look at all of them in the turn of each takes too
+            # long, where there are a thousand.
+            self._inbox.queue.park(mine)
+            self.watch.waits(key, gang)
+            return
         band = self._muster(key, mine)
         if band is None or mine not in band.waiting:
             # It got a node, or ends, while others were asked about.
@@ -150,7 +169,7 @@ class Gangs:
             return
         if band.discord or not band.complete:
             self._inbox.queue.park(mine)
-            self.watch.waits(band)
+            self.watch.waits(key, band.gang)
             return
         unit = band.waiting[: band.needed] if band.needed else (mine,)
         if mine not in unit:
@@ -159,7 +178,7 @@ class Gangs:
         others = [one for one in unit if one is not mine]
         if self._inbox.queue.ask_first(others):
             self._inbox.queue.park(mine)
-            self.watch.waits(band)
+            self.watch.waits(key, band.gang)
             return
         for one in others:
             self._inbox.queue.take_too(one)

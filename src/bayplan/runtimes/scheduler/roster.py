@@ -8,7 +8,7 @@ of others it is only after a rest: they must not meet the same failure in each o
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from bayplan.authoring.gang import may_be_in_gang
+from bayplan.authoring.gang import Gang, may_be_in_gang
 from bayplan.authoring.registry import Policy
 from bayplan.engine.company import GangKey
 from bayplan.engine.guard import Attempt
@@ -114,6 +114,15 @@ class Roster:
     def of(self, uid: str) -> Membership | None:
         """What was said of a pod; ``None`` where nobody was asked."""
         return self._said.get(uid)
+
+    def count(self, key: GangKey) -> int:
+        """How many pods are known to be in the gang."""
+        return len(self._gangs.get(key, ()))
+
+    def gang(self, key: GangKey) -> Gang | None:
+        """What the first of its members says of the gang; ``None`` where nobody is in it."""
+        first = next(iter(self._gangs.get(key, ())), None)
+        return None if first is None else self._said[first].gang
 
     def members(self, key: GangKey) -> list[Pod]:
         """Every pod that is known to be in the gang."""
