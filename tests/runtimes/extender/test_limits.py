@@ -210,6 +210,44 @@ async def test_over_the_connection_cap_new_ones_are_closed_and_old_ones_served(
         assert (await ask(server, "filter", names_request(NODES))).json["NodeNames"] == NODES
 
 
+@pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nHost"], ids=["nothing", "half a head"])
+@pytest.mark.parametrize("port", ["verbs", "ops"])
+async def test_those_who_never_ask_do_not_keep_others_out(tmp_path: Path, port: str, sent: bytes) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(limited(tmp_path, maxConnections=3))
+        assert server.ops_listener is not None
+        address = server.listener.address if port == "verbs" else server.ops_listener.address
+        usual = await stack.enter_async_context(await Caller.connect(address))
+        await usual.send(request("readyz", b"", method="GET"))
+        await usual.reply()
+        for _ in range(20):
+            silent = await stack.enter_async_context(await Caller.connect(address))
+            await silent.send(sent)
+
+        async with await Caller.connect(address) as newcomer:
+            await newcomer.send(request("readyz", b"", method="GET"))
+            assert await newcomer.reply()
+            # Who asked before is the last to go.
+            await usual.send(request("readyz", b"", method="GET"))
+            assert await usual.reply()
+
+
+async def test_who_waits_for_its_answer_is_not_closed_for_others(tmp_path: Path) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(limited(tmp_path, maxConnections=2))
+        waiting = [await stack.enter_async_context(await Caller.connect(server)) for _ in range(2)]
+        slow = make_pod("slow", do="sleep", seconds="0.5")
+        for caller in waiting:
+            await caller.send(request("filter", names_request(NODES, pod=slow)))
+        await asyncio.sleep(0.1)
+
+        async with await Caller.connect(server) as newcomer:
+            assert await newcomer.hung_up()
+
+        for caller in waiting:
+            assert (await caller.reply()).json["NodeNames"] == NODES
+
+
 async def _has_connections(server: Server, count: int) -> bool:
     return await metric(server, "bayplan_connections") == count
 

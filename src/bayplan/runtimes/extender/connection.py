@@ -57,6 +57,8 @@ class Connection(asyncio.BufferedProtocol):
         self._idle: asyncio.TimerHandle | None = None
         self._late: asyncio.TimerHandle | None = None
         self._idle_since = self._loop.time()
+        self.asked = False
+        """Whether a request was answered."""
         self._said_all = False
         self._choked = False
         self._garbage = False
@@ -216,6 +218,11 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     @property
+    def waits_since(self) -> float | None:
+        """Since when the caller has to send or to read something; ``None`` while an answer is made."""
+        return None if self._task is not None and self._arriving is None else self._idle_since
+
+    @property
     def task(self) -> "asyncio.Task[None] | None":
         """Who works on an answer."""
         return self._task
@@ -309,6 +316,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _hold_back(self, request: Request) -> None:
         """The head is there and the body is not: a small one is read on, a large one when it is wanted."""
+        self._idle_since = self._loop.time()
         if request.wanted or not (request.large or "expect" in request.headers):
             self._room = request.room()
         elif not request.wanted:
@@ -378,7 +386,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         keep = keep and not (response.close or self._server.closing or (self._said_all and not self._queue))
         self._send(response, keep=keep, head_only=head_only)
-        self._idle_since = self._loop.time()
+        self._idle_since, self.asked = self._loop.time(), True
         if not keep:
             self._hang_up(linger=not whole)
 

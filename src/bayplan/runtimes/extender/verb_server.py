@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bayplan.ops.logs import Sparingly
+from bayplan.runtimes.crowd import longest_waiting, too_many
 from bayplan.runtimes.extender.connection import READ_BYTES, Connection
 from bayplan.runtimes.extender.exchange import Line, Request, Response, Spelling
 from bayplan.runtimes.limits import Limits
@@ -49,12 +50,19 @@ class VerbServer:
             self._empty.set()
 
     def full(self) -> bool:
-        """Whether one more connection is one too many; says so in the log."""
+        """Whether one more connection is one too many: there is none that could go for it."""
         if len(self.connections) < self.limits.max_connections:
             return False
-        text = f"{self.limits.max_connections} connections are open, more are refused"
-        self.warnings.warn(log, "full", f"{text}: raise extender.limits.maxConnections")
-        return True
+        gone = longest_waiting(self.connections)
+        self.warnings.warn(
+            log, "full", too_many(self.limits, closed=gone, hint="raise extender.limits.maxConnections")
+        )
+        if gone is None:
+            return True
+        gone.abort()
+        # Now: many can come before it is told that it was closed.
+        self.left(gone)
+        return False
 
     def pre_shutdown(self) -> None:
         """Close idle connections, and the others with their next answer."""
