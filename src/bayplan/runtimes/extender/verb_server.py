@@ -14,6 +14,9 @@ from bayplan.runtimes.limits import Limits
 
 log = logging.getLogger(__name__)
 
+UNSENT_BYTES = 256 * 1024 * 1024
+"""How much of all answers may wait for callers to take it."""
+
 Handler = Callable[[Request], Awaitable[Response]]
 AtOnce = Callable[[str, bytes, Line], Response | None]
 
@@ -63,6 +66,20 @@ class VerbServer:
         # Now: many can come before it is told that it was closed.
         self.left(gone)
         return False
+
+    def bound_unsent(self) -> None:
+        """Cut off those that do not read for longest, where answers that nobody takes are too much memory."""
+        slow = [each for each in self.connections if each.unsent and each.waits_since is not None]
+        slow.sort(key=lambda each: each.waits_since or 0.0)
+        total = sum(each.unsent for each in slow)
+        # The last one may be as large as it is: it was answered just now.
+        for each in slow[:-1]:
+            if total <= UNSENT_BYTES:
+                break
+            total -= each.unsent
+            each.abort()
+            text = f"{len(slow)} callers do not read their answers: the slowest are cut off"
+            self.warnings.warn(log, "unsent", text)
 
     def pre_shutdown(self) -> None:
         """Close idle connections, and the others with their next answer."""
