@@ -1,12 +1,16 @@
 """What a pod gets on a node: what cannot be written on it is an error of whoever made it."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bayplan import Allocation
+from bayplan import Allocation, NodeAnnotation, Units
 from bayplan.snapshot.units import ALLOCATION
+from bayplan.testing import make_pod
+
+GPU = Units("x.io/y", capacity=NodeAnnotation("x.io/sizes"))
 
 
 @pytest.mark.parametrize(
@@ -40,3 +44,25 @@ def test_two_allocations_together_are_everything_that_either_takes() -> None:
     assert both.taken == {"x.io/y": {0: 500, 1: 400}, "x.io/z": {0: 1}}
     assert both.annotate == {"note": "second", "a": "1"}
     assert first.taken == {"x.io/y": {0: 500, 1: 100}}
+
+
+def claims(text: str) -> Any:
+    return make_pod(requests={"x.io/y": 1}, annotations={ALLOCATION: text})
+
+
+@pytest.mark.parametrize("text", ['{"x.io/y\ud800":{"0":1}}', "[" * 100_000, '{"x.io/y":{"0":1e999}}', "\0"])
+def test_nonsense_in_the_annotation_claims_nothing(text: str) -> None:
+    assert GPU.held_by(claims(text), 2) == {0: 1, 1: 1}
+
+
+def test_long_claims_are_read_and_not_kept() -> None:
+    """Whoever owns a pod may write another one each second."""
+    tracemalloc.start()
+    try:
+        for number in range(50):
+            more = ",".join(f'"{device}":{number}' for device in range(10_000))
+            assert GPU.held_by(claims(f'{{"x.io/y":{{"1":1}},"x.io/z":{{{more}}}}}'), 2) == {1: 1}
+
+        assert tracemalloc.get_traced_memory()[0] < 5_000_000
+    finally:
+        tracemalloc.stop()

@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from bayplan.ops.logs import Sparingly
+from bayplan.runtimes.crowd import longest_waiting, too_many
 from bayplan.runtimes.limits import Limits
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,17 @@ _NOT_HTTP = b'{"Error":"these bytes are not a valid HTTP/1.1 request"}'
 class _Connection(web.RequestHandler):
     """One connection: cut when its headers take too long, or nobody reads the answer."""
 
-    __slots__ = ("_answering", "_busy", "_due", "_header_seconds", "_http", "_said_all", "_write_seconds")
+    __slots__ = (
+        "_answering",
+        "_busy",
+        "_due",
+        "_header_seconds",
+        "_http",
+        "_idle_since",
+        "_said_all",
+        "_write_seconds",
+        "asked",
+    )
 
     def __init__(
         self, http: "HttpServer", *, header_seconds: float, write_seconds: float, **kwargs: Any
@@ -37,6 +48,8 @@ class _Connection(web.RequestHandler):
         self._busy = False
         self._answering: Any = None
         self._said_all = False
+        self._idle_since = self._loop.time()
+        self.asked = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Here and not where the protocol is made: a burst makes many before the first is connected.
@@ -62,8 +75,14 @@ class _Connection(web.RequestHandler):
         """The next byte starts a new request."""
         self._busy = False
         self._answering = None
+        self._idle_since, self.asked = self._loop.time(), True
         if self._said_all and not self._messages:
             self.close()
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when the caller has to send or to read something; ``None`` while an answer is made."""
+        return None if self._answering is not None else self._idle_since
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """True keeps our half open, for a caller that has sent whole requests and waits for answers."""
@@ -82,7 +101,7 @@ class _Connection(web.RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Send the answer; a caller that does not take it is cut off."""
-        due = self._loop.call_later(self._write_seconds, self._abort)
+        due = self._loop.call_later(self._write_seconds, self.abort)
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
@@ -104,7 +123,8 @@ class _Connection(web.RequestHandler):
         response.force_close()
         return response
 
-    def _abort(self) -> None:
+    def abort(self) -> None:
+        """Close it without another word."""
         # Closing would wait until what is left was sent, which is what does not happen here.
         if self.transport is not None:
             self.transport.abort()
@@ -142,13 +162,18 @@ class HttpServer(web.Server):
         return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
 
     def full(self) -> bool:
-        """Whether one more connection is one too many; says so in the log."""
+        """Whether one more connection is one too many: there is none that could go for it."""
         if len(self._connections) < self.limits.max_connections:
             return False
-        text = f"{self.limits.max_connections} connections are open, more are refused"
+        gone = longest_waiting(each for each in self._connections if isinstance(each, _Connection))
         hint = f"raise {self._setting}" if self._setting else "find out who keeps so many, and close some"
-        self.warnings.warn(log, "full", f"{text}: {hint}")
-        return True
+        self.warnings.warn(log, "full", too_many(self.limits, closed=gone, hint=hint))
+        if gone is None:
+            return True
+        gone.abort()
+        # Now: many can come before it is told that it was closed.
+        del self._connections[gone]
+        return False
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         protocol.headers_complete(payload)

@@ -27,6 +27,9 @@ NO_DEVICE = -1
 _DEVICES = re.compile(r"(?:(\d{1,4})x)?(\d{1,15})")
 _DEVICES_LIMIT = 1024
 
+# A pod on eight devices needs less.
+_KEPT_TEXT = 256
+
 Taken = dict[str, dict[int, int]]
 _TAKEN = msgspec.json.Decoder(Taken)
 
@@ -165,12 +168,17 @@ def _text(given: object) -> str:
     return given
 
 
-@lru_cache(maxsize=65536)
 def taken(text: str) -> Taken:
     """What an allocation annotation says; nothing where somebody wrote nonsense into it."""
+    # Whoever owns a pod can write another long text into it each second: such a one is not kept.
+    return _taken(text) if len(text) <= _KEPT_TEXT else _taken.__wrapped__(text)
+
+
+@lru_cache(maxsize=16384)
+def _taken(text: str) -> Taken:
     try:
         found = _TAKEN.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeError):
         return {}
     return {
         resource: {device: amount for device, amount in devices.items() if device >= 0 and amount >= 0}

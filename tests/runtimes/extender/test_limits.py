@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.runtimes.extender import verb_server
 from bayplan.runtimes.extender.serve import Server
 from tests.runtimes.extender.caller import (
     Caller,
@@ -210,6 +211,44 @@ async def test_over_the_connection_cap_new_ones_are_closed_and_old_ones_served(
         assert (await ask(server, "filter", names_request(NODES))).json["NodeNames"] == NODES
 
 
+@pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nHost"], ids=["nothing", "half a head"])
+@pytest.mark.parametrize("port", ["verbs", "ops"])
+async def test_those_who_never_ask_do_not_keep_others_out(tmp_path: Path, port: str, sent: bytes) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(limited(tmp_path, maxConnections=3))
+        assert server.ops_listener is not None
+        address = server.listener.address if port == "verbs" else server.ops_listener.address
+        usual = await stack.enter_async_context(await Caller.connect(address))
+        await usual.send(request("readyz", b"", method="GET"))
+        await usual.reply()
+        for _ in range(20):
+            silent = await stack.enter_async_context(await Caller.connect(address))
+            await silent.send(sent)
+
+        async with await Caller.connect(address) as newcomer:
+            await newcomer.send(request("readyz", b"", method="GET"))
+            assert await newcomer.reply()
+            # Who asked before is the last to go.
+            await usual.send(request("readyz", b"", method="GET"))
+            assert await usual.reply()
+
+
+async def test_who_waits_for_its_answer_is_not_closed_for_others(tmp_path: Path) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(limited(tmp_path, maxConnections=2))
+        waiting = [await stack.enter_async_context(await Caller.connect(server)) for _ in range(2)]
+        slow = make_pod("slow", do="sleep", seconds="0.5")
+        for caller in waiting:
+            await caller.send(request("filter", names_request(NODES, pod=slow)))
+        await asyncio.sleep(0.1)
+
+        async with await Caller.connect(server) as newcomer:
+            assert await newcomer.hung_up()
+
+        for caller in waiting:
+            assert (await caller.reply()).json["NodeNames"] == NODES
+
+
 async def _has_connections(server: Server, count: int) -> bool:
     return await metric(server, "bayplan_connections") == count
 
@@ -224,6 +263,46 @@ async def test_a_caller_that_never_reads_its_answers_is_cut_off(tmp_path: Path) 
         await until(lambda: _has_connections(server, 0), what="the caller is cut off")
 
         assert (await ask(server, "filter", names_request(NODES))).json["NodeNames"] == NODES
+
+
+async def test_answers_that_nobody_takes_are_bounded_altogether(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verb_server, "UNSENT_BYTES", 30_000_000)
+    large = request("filter", nodes_request([make_node(f"n-{n}", fill=20_000) for n in range(1000)]))
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(limited(tmp_path))
+        callers = []
+        for _ in range(5):
+            caller = await stack.enter_async_context(await Caller.connect(server))
+            caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await caller.send(large)
+            callers.append(caller)
+
+        await until(lambda: _has_connections(server, 2), what="those that read nothing for longest are gone")
+
+        callers[-1].writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert len((await callers[-1].reply()).json["Nodes"]["items"]) == 1000
+
+
+@pytest.mark.parametrize("size", [900_000, 50_000])
+async def test_bodies_are_not_read_long_before_their_turn(tmp_path: Path, size: int) -> None:
+    """A caller that sends a lot in one go would else have all of that in our memory."""
+    now = tmp_path / "now"
+    waits = request("filter", names_request(NODES, pod=make_pod("first", do="wait", file=str(now))))
+    padded = request("filter", json.dumps(names_request(NODES)).encode() + b" " * size)
+    count = 36_000_000 // size
+    async with limited(tmp_path, policyTimeout="8s") as server, await Caller.connect(server) as caller:
+        caller.writer.transport.set_write_buffer_limits(high=10**9)
+        await caller.send(waits + padded * count)
+        await asyncio.sleep(0.5)
+
+        # The rest is what the system keeps on both sides.
+        taken = count * len(padded) - caller.writer.transport.get_write_buffer_size()
+        assert taken < 13_000_000
+        now.touch()
+        for _ in range(count + 1):
+            assert (await caller.reply()).json["NodeNames"] == NODES
 
 
 async def test_a_compressed_bomb_is_not_unpacked(tmp_path: Path) -> None:

@@ -27,8 +27,9 @@ _LONG_HEAD = f"the head is longer than {_HEAD_BYTES} bytes"
 READ_BYTES = 256 * 1024
 # A large answer is not copied to stand behind its head.
 _JOINED_BYTES = 64 * 1024
-# Who sends many requests before it reads an answer waits from here on.
+# Who sends many requests before it reads an answer waits from here on, and before a body of more than that.
 _QUEUED = 16
+_QUEUED_BYTES = 64 * 1024
 # Small requests come in a few pieces, right after one another; who takes longer has a clock of its own.
 _LATE_SECONDS = 0.05
 # What is left of a body that was refused is read for so long, so that its sender sees why.
@@ -57,6 +58,8 @@ class Connection(asyncio.BufferedProtocol):
         self._idle: asyncio.TimerHandle | None = None
         self._late: asyncio.TimerHandle | None = None
         self._idle_since = self._loop.time()
+        self.asked = False
+        """Whether a request was answered."""
         self._said_all = False
         self._choked = False
         self._garbage = False
@@ -216,6 +219,16 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     @property
+    def unsent(self) -> int:
+        """How many bytes of answers the caller did not take yet."""
+        return self._transport.get_write_buffer_size()
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when the caller has to send or to read something; ``None`` while an answer is made."""
+        return None if self._task is not None and self._arriving is None else self._idle_since
+
+    @property
     def task(self) -> "asyncio.Task[None] | None":
         """Who works on an answer."""
         return self._task
@@ -309,9 +322,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _hold_back(self, request: Request) -> None:
         """The head is there and the body is not: a small one is read on, a large one when it is wanted."""
-        if request.wanted or not (request.large or "expect" in request.headers):
+        self._idle_since = self._loop.time()
+        waits = request.large or "expect" in request.headers
+        if self._task is not None or self._queue[0] is not request:
+            waits = waits or (request.length or 0) > _QUEUED_BYTES or len(self._queue) > _QUEUED
+        if request.wanted or not waits:
             self._room = request.room()
-        elif not request.wanted:
+        else:
             self._transport.pause_reading()
 
     def _begin_next(self, *, late: bool = False) -> None:
@@ -378,9 +395,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         keep = keep and not (response.close or self._server.closing or (self._said_all and not self._queue))
         self._send(response, keep=keep, head_only=head_only)
-        self._idle_since = self._loop.time()
+        self._idle_since, self.asked = self._loop.time(), True
         if not keep:
             self._hang_up(linger=not whole)
+        if self._choked:
+            self._server.bound_unsent()
 
     def _send(self, response: Response, *, keep: bool, head_only: bool = False) -> None:
         body = response.body

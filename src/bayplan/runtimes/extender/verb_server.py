@@ -7,11 +7,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bayplan.ops.logs import Sparingly
+from bayplan.runtimes.crowd import longest_waiting, too_many
 from bayplan.runtimes.extender.connection import READ_BYTES, Connection
 from bayplan.runtimes.extender.exchange import Line, Request, Response, Spelling
 from bayplan.runtimes.limits import Limits
 
 log = logging.getLogger(__name__)
+
+UNSENT_BYTES = 256 * 1024 * 1024
+"""How much of all answers may wait for callers to take it."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 AtOnce = Callable[[str, bytes, Line], Response | None]
@@ -49,12 +53,33 @@ class VerbServer:
             self._empty.set()
 
     def full(self) -> bool:
-        """Whether one more connection is one too many; says so in the log."""
+        """Whether one more connection is one too many: there is none that could go for it."""
         if len(self.connections) < self.limits.max_connections:
             return False
-        text = f"{self.limits.max_connections} connections are open, more are refused"
-        self.warnings.warn(log, "full", f"{text}: raise extender.limits.maxConnections")
-        return True
+        gone = longest_waiting(self.connections)
+        self.warnings.warn(
+            log, "full", too_many(self.limits, closed=gone, hint="raise extender.limits.maxConnections")
+        )
+        if gone is None:
+            return True
+        gone.abort()
+        # Now: many can come before it is told that it was closed.
+        self.left(gone)
+        return False
+
+    def bound_unsent(self) -> None:
+        """Cut off those that do not read for longest, where answers that nobody takes are too much memory."""
+        slow = [each for each in self.connections if each.unsent and each.waits_since is not None]
+        slow.sort(key=lambda each: each.waits_since or 0.0)
+        total = sum(each.unsent for each in slow)
+        # The last one may be as large as it is: it was answered just now.
+        for each in slow[:-1]:
+            if total <= UNSENT_BYTES:
+                break
+            total -= each.unsent
+            each.abort()
+            text = f"{len(slow)} callers do not read their answers: the slowest are cut off"
+            self.warnings.warn(log, "unsent", text)
 
     def pre_shutdown(self) -> None:
         """Close idle connections, and the others with their next answer."""
