@@ -8,6 +8,7 @@ from types import ModuleType
 from bayplan.authoring.editions import current_edition
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.installed import known_names
+from bayplan.authoring.raised import option_meant
 from bayplan.kube.yaml import suggest
 
 
@@ -53,7 +54,7 @@ def import_file(path: Path) -> ModuleType:
             line = f":{error.lineno}" if error.lineno is not None else ""
             raise PolicyError(f"{file}{line}: {error.msg}") from error
         if isinstance(error, Exception | SystemExit) and not isinstance(error, PolicyError):
-            text = shelf.plain(f"{type(error).__name__}: {error}")
+            text = shelf.plain(f"{type(error).__name__}: {error}{option_meant(error)}")
             raise PolicyError(f"{_line_in(path, error)}: {text}") from error
         raise
 
