@@ -152,7 +152,7 @@ def test_what_is_no_domain_is_an_error(by: By, message: str) -> None:
     ("where", "said"),
     [
         pytest.param(str.isdigit, "<method", id="a function"),
-        pytest.param(Label("app") == "db", "False", id="a label of nodes"),
+        pytest.param(False, "False", id="what a comparison of a Label is"),
     ],
 )
 def test_pods_are_counted_by_conditions_alone(where: Any, said: str) -> None:

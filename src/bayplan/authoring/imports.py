@@ -9,6 +9,7 @@ from bayplan.authoring.editions import current_edition
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.installed import known_names
 from bayplan.authoring.raised import option_meant
+from bayplan.kube.unread import file_meant
 from bayplan.kube.yaml import suggest
 
 
@@ -40,7 +41,8 @@ def import_file(path: Path) -> ModuleType:
     """The file as a module of its own, whatever other loads have imported."""
     _refuse_directory(path)
     if not path.is_file():
-        raise PolicyError(f"{path}: no such file; `bayplan init` writes a first policy")
+        hint = file_meant(path) or "; `bayplan init` writes a first policy"
+        raise PolicyError(f"{path}: no such file{hint}")
     target = path.resolve()
     shelf = current_edition().shelf(target.parent, named=path.parent)
     before = shelf.modules()

@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.config.v1 import BayplanConfiguration
 from bayplan.kube.duration import decode_duration
+from bayplan.kube.unread import unread
 from bayplan.kube.yaml import Document, YamlError, read_documents, suggest
 
 T = TypeVar("T")
@@ -54,7 +55,7 @@ def load_config(path: Path) -> tuple[BayplanConfiguration, Document]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}; `bayplan init` writes a first one") from error
+        raise ConfigError(unread(path, error, or_else="; `bayplan init` writes a first one")) from error
     return parse_config(content, source=str(path))
 
 

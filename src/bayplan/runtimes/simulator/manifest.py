@@ -15,6 +15,7 @@ from bayplan.config.load import ConfigError, explain, place
 from bayplan.config.standard_input import read_standard_input
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError, amount
+from bayplan.kube.unread import unread
 from bayplan.kube.yaml import Document, YamlError, read_documents
 from bayplan.runtimes.simulator.admitted import defaulted, with_host_ports
 
@@ -55,7 +56,7 @@ def read_pod(path: str, *, namespace: str | None = None) -> Pod:
     try:
         content = read_standard_input() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
+        raise ConfigError(unread(path, error)) from error
     return pod_of(content, source="standard input" if path == "-" else path, namespace=namespace)
 
 
