@@ -52,6 +52,18 @@ def refusal(text: str) -> str:
             "column['load'] < 1.0", "no column 'load'; `bayplan columns` lists them.", "[", id="a source"
         ),
         pytest.param("pod.metadata.name ==", "it ends too early", "", id="half an expression"),
+        pytest.param("1 == 1 and 2 == 2", "CEL has && for and", "and", id="and of Python"),
+        pytest.param("1 == 1 or 2 == 2", "CEL has || for or", "or", id="or of Python"),
+        pytest.param("not true", "CEL has ! for not", "true", id="not of Python"),
+        pytest.param("1 if true else 2", "CEL has a ? b : c for if and else", "if", id="if of Python"),
+        pytest.param("pod.metadata.name = 'a'", "CEL compares with ==", "=", id="one equals sign"),
+        pytest.param(
+            "column['memory.free'] > 2Gi",
+            "2Gi is no number: write it out, or compare quantities, quantity('2Gi')",
+            "Gi",
+            id="an amount with its unit",
+        ),
+        pytest.param("1 == 1 xor 2 == 2", "Syntax error", "xor", id="a word that nobody knows"),
         pytest.param(
             "1 + 'a' == 2", "no matching overload for '+' applied to '(int, string)'", "+", id="types"
         ),

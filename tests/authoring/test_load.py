@@ -529,3 +529,19 @@ def test_a_method_without_self_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(PolicyError, match=r"policy.py:\d+ P.f: a method takes `self` first"):
         load(use)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param("@bayplan.score(wieght=2)", "'wieght'; did you mean 'weight'?", id="of a score"),
+        pytest.param("@bayplan.filter(rechek=True)", "'rechek'; did you mean 'recheck'?", id="of a filter"),
+        pytest.param("bayplan.Reason('no', detial='x')", "'detial'; did you mean 'detail'?", id="a reason"),
+    ],
+)
+def test_an_option_that_there_is_not_is_told_with_the_nearest(line: str, said: str, tmp_path: Path) -> None:
+    file = write(tmp_path, f"import bayplan\n{line}\ndef f(pod, node):\n    return None\n")
+
+    with pytest.raises(PolicyError, match=r"policy\.py:2: TypeError: .* keyword argument ") as told:
+        load(file)
+    assert str(told.value).endswith(said)

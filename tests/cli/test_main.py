@@ -450,7 +450,10 @@ def test_a_label_that_cannot_be_read_is_shown_with_its_value(tmp_path: Path) -> 
 
     result = run("columns", use, "--snapshot", snapshot)
 
-    assert "warning Label(\"watts\", float): '450W' on n1 cannot be read as a number" in result.output
+    said = "'450W' on n1 cannot be read as a number; it counts as missing"
+    assert f'warning Label("watts", float): {said}' in result.output
+    # In the same words as `check`.
+    assert said in " ".join(run("check", use, "--snapshot", snapshot).output.split())
 
 
 KEY = "a-rather-long-prefix.example.com/watts-that-are-free"

@@ -158,6 +158,32 @@ def test_kube_schedulers_plugins_give_points_beside_ours() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_the_only_node_that_both_let_pass_is_chosen_without_scores() -> None:
+    result = why("-c", "ext.yaml", "--profile", "default", cpu="4")
+
+    assert "Outcome Only large passes." in flat(result)
+    assert "Ranking" not in result.output
+    assert "kube-scheduler asks its own plugins too" not in flat(result)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        pytest.param("defualt", "did you mean 'default'?", id="the word"),
+        pytest.param("kub.yaml", "did you mean 'kube.yaml'?", id="a file"),
+        pytest.param("xyz", "--profile xyz: no such file", id="neither"),
+    ],
+)
+def test_a_mistyped_profile_is_told_with_the_right_one(typed: str, said: str) -> None:
+    result = why("-c", "ext.yaml", "--profile", typed)
+
+    assert result.exit_code == 1
+    assert flat(result).startswith(f"Error: --profile {typed}: no such file")
+    assert flat(result).endswith(said)
+
+
+@pytest.mark.usefixtures("folder")
 def test_the_sum_of_both_chooses() -> None:
     result = why("-c", "ext.yaml", "--profile", "default")
 

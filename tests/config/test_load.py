@@ -30,6 +30,12 @@ def parse(text: str, *, head: str = HEAD) -> str:
             id="a typo in a policy",
         ),
         pytest.param(
+            "policies:\n- use: Spread\n  pods: {}\n",
+            "bayplan.yaml:5: policies[0].pods: unknown key; what the policy itself takes goes under `args`;"
+            " known here: args, ",
+            id="an argument beside args",
+        ),
+        pytest.param(
             "policies:\n- use: a.py\n- use: b.py\n  for:\n    namespace: x\n",
             "bayplan.yaml:7: policies[1].for.namespace: unknown key; did you mean 'namespaces'?",
             id="a typo in a scope",

@@ -135,8 +135,9 @@ class Shy:
         pytest.param(make_node("a"), "gizmo", "'Node' object has no attribute 'gizmo'"),
         pytest.param(bayplan, "filtr", "'filtr'; did you mean 'filter'?"),
         pytest.param(Shy(), "label", "'Shy' object has no attribute 'label'"),
+        pytest.param({"cpu": 500}, "cpu", "'dict' object has no attribute 'cpu'; write ['cpu']"),
     ],
-    ids=["a node", "a pod", "far from any", "the module", "one that does not tell"],
+    ids=["a node", "a pod", "far from any", "the module", "one that does not tell", "a key"],
 )
 def test_an_attribute_that_is_almost_there_is_suggested(thing: Any, attribute: str, said: str) -> None:
     _, failure, _ = guarded(RULE, Attempt(), lambda: getattr(thing, attribute))
@@ -209,3 +210,4 @@ def test_a_column_is_no_yes_or_no() -> None:
 
     assert failure is not None
     assert failure.text.endswith("; of columns write ~a, a & b, a | b in place of not, and, or")
+    assert "; for `if a` return REASON.where(a);" in failure.text

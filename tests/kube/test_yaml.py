@@ -111,6 +111,11 @@ def test_a_path_that_is_not_there_has_the_line_of_its_nearest_parent() -> None:
         pytest.param("a: 0b_", "file.yaml:1: '0b_' is no int", id="a binary number without digits"),
         pytest.param("a: !!bool maybe", "file.yaml:1: 'maybe' is no bool", id="a bool that is none"),
         pytest.param("a: {<<: 1}", "file.yaml:1: only a mapping can be merged", id="a merge of a number"),
+        pytest.param(
+            "a: b ? c : d",
+            "file.yaml:1:10: not valid YAML: a `: ` where no key can be; a text that has one needs quotes",
+            id="a colon in a text without quotes",
+        ),
         pytest.param("a: *x", "file.yaml:1:4: not valid YAML: found undefined alias", id="an unknown alias"),
         pytest.param("a: &x [*x]", "file.yaml: nested too deeply", id="a list within itself"),
         pytest.param("[" * 100_000, "file.yaml: nested too deeply", id="a hundred thousand brackets"),

@@ -4,10 +4,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from bayplan.kube.node import NodeObject
 from bayplan.kube.quantity import QuantityError
+from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import FLAGS, Label, NodeAnnotation, Resource, parse_number, split_resource
 from bayplan.testing import make_cluster, make_node
 
@@ -118,7 +121,8 @@ def test_split_resource(name: str, expected: tuple[str, str] | None) -> None:
 
 
 def test_a_malformed_quantity_names_node_and_field() -> None:
-    nodes = make_cluster([make_node("broken", cpu="lots")]).nodes
+    broken = {"metadata": {"name": "broken"}, "status": {"allocatable": {"cpu": "lots"}}}
+    nodes = Snapshot.build([msgspec.convert(broken, NodeObject)], []).nodes
 
     with pytest.raises(
         QuantityError, match=r"node broken: status\.allocatable\.cpu: 'lots' is not a quantity"

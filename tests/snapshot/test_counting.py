@@ -1,5 +1,7 @@
 """Counting other pods: by any relation of labels, per node and per domain."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -137,12 +139,26 @@ def test_no_two_combinations_of_labels_are_mistaken_for_each_other() -> None:
     [
         pytest.param([], "at least one column", id="none"),
         pytest.param(["zoen", RACK], "no column 'zoen'; did you mean 'zone'", id="a typo"),
+        pytest.param("rack", r"no column 'rack'; .*; a label is Label\('rack'\)", id="the key of a label"),
         pytest.param([RACK, Label("rack", float)], "a column of text", id="numbers"),
     ],
 )
 def test_what_is_no_domain_is_an_error(by: By, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         CLUSTER.nodes.count(by=by)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        pytest.param(str.isdigit, "<method", id="a function"),
+        pytest.param(False, "False", id="what a comparison of a Label is"),
+    ],
+)
+def test_pods_are_counted_by_conditions_alone(where: Any, said: str) -> None:
+    wanted = r"pods are counted by a condition, such as PodLabel\('app'\) == 'db' or"
+    with pytest.raises(TypeError, match=rf"{wanted} PodLabel\('app'\)\.same_as\(pod\), not by {said}"):
+        CLUSTER.nodes.count(where)
 
 
 def test_requests_are_added_up_like_pods() -> None:

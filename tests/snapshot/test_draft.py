@@ -1,8 +1,10 @@
 """A draft with pods placed one after another is the cluster that has them."""
 
+import msgspec
 import numpy as np
 import pytest
 
+from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError
 from bayplan.snapshot.cluster import Snapshot
@@ -54,8 +56,9 @@ def test_the_cluster_that_a_draft_began_with_stays_as_it_is() -> None:
 
 
 def test_an_amount_that_cannot_be_read_fails_only_who_asks_for_it() -> None:
-    broken = make_node("broken", cpu=4, allocatable={"example.com/gpu": "many"}).object
-    cluster = Snapshot.build([broken], [])
+    allocatable = {"cpu": "4", "example.com/gpu": "many"}
+    broken = {"metadata": {"name": "broken"}, "status": {"allocatable": allocatable}}
+    cluster = Snapshot.build([msgspec.convert(broken, NodeObject)], [])
     for column in ("cpu.free", "example.com/gpu.requested"):
         cluster.nodes[column]
     draft = Draft(cluster)

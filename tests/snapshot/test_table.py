@@ -14,6 +14,7 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot import lastread
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import Label, PodColumn
+from bayplan.snapshot.conditions import PodLabel
 from bayplan.snapshot.draft import Draft
 from bayplan.snapshot.load import PodsUnknown
 from bayplan.snapshot.names import UnknownColumn
@@ -141,6 +142,18 @@ def test_an_unknown_column_is_an_error_with_a_suggestion(nodes: NodeTable, name:
 
     assert str(caught.value).startswith(complaint)
     assert name not in nodes
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        pytest.param(PodLabel("app"), r"nodes\[PodLabel\('app'\)\]", id="a label of pods"),
+        pytest.param(0, r"nodes\[0\]", id="a number"),
+    ],
+)
+def test_what_is_no_column_is_an_error(column: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=rf"{said}: no column; want a name \('cpu.free'\), Label\(KEY\)"):
+        NODES[column]
 
 
 def test_rows_are_found_by_name_or_number() -> None:

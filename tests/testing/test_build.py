@@ -5,8 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
+import bayplan
 from bayplan import Node, Pod, Snapshot, Taint
-from bayplan.testing import make_cluster, make_node, make_pod
+from bayplan.testing import bind, make_cluster, make_node, make_pod
+
+
+@bayplan.filter
+def _anything_goes(pod: Pod, node: Node) -> None:
+    """Refuse nobody."""
 
 
 def test_a_plain_pod_waits_and_asks_for_nothing() -> None:
@@ -111,6 +117,48 @@ def test_a_cluster_holds_nodes_and_pods() -> None:
             lambda: make_cluster(["a"], sources={"load": [0.1]}),  # type: ignore[dict-item]
             "source 'load': want values by node",
             id="a source",
+        ),
+        pytest.param(
+            lambda: make_cluster(["node-a"], sources={"load": {"node-a": 0.1, "nod-b": 0.2}}),
+            "source 'load' has a value for 'nod-b': no such node; did you mean 'node-a'?",
+            id="a source with a value for a node that is not there",
+        ),
+        pytest.param(lambda: make_node(cpu="4cores"), "'4cores' is not a quantity", id="a node's quantity"),
+        pytest.param(
+            lambda: make_node(allocatable={"example.com/gpu": "two"}),
+            "'two' is not a quantity",
+            id="a node's extended resource",
+        ),
+        pytest.param(
+            lambda: make_node(taints=["gpu=yes:NoSchedule"]),  # type: ignore[list-item]
+            "taints are written as in a manifest, such as [{'key': 'dedicated', 'effect': 'NoSchedule'}];"
+            " got 'gpu=yes:NoSchedule'",
+            id="a taint as kubectl takes it",
+        ),
+        pytest.param(
+            lambda: make_pod(owner="nightly"),  # type: ignore[arg-type]
+            "owner 'nightly': want kind and name, such as ('Job', 'nightly')",
+            id="an owner without a kind",
+        ),
+        pytest.param(
+            lambda: make_cluster("abc"),
+            "make_cluster() wants a list of nodes, such as ['abc']; got 'abc' alone",
+            id="a name in place of a list",
+        ),
+        pytest.param(
+            lambda: make_cluster(make_node("a")),  # type: ignore[arg-type]
+            "make_cluster() wants a list of nodes, such as [Node('a')]; got Node('a') alone",
+            id="a node in place of a list",
+        ),
+        pytest.param(
+            lambda: make_cluster(["a"], make_pod("p")),  # type: ignore[arg-type]
+            "make_cluster() wants a list of pods; got pod default/p alone",
+            id="a pod in place of a list",
+        ),
+        pytest.param(
+            lambda: bind(_anything_goes, make_pod(), "nod-a", make_cluster(["node-a"])),
+            "bind() to 'nod-a': no such node; did you mean 'node-a'?",
+            id="a bind to a node that is not there",
         ),
     ],
 )

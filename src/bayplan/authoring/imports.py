@@ -8,6 +8,8 @@ from types import ModuleType
 from bayplan.authoring.editions import current_edition
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.installed import known_names
+from bayplan.authoring.raised import option_meant
+from bayplan.kube.unread import file_meant
 from bayplan.kube.yaml import suggest
 
 
@@ -39,7 +41,8 @@ def import_file(path: Path) -> ModuleType:
     """The file as a module of its own, whatever other loads have imported."""
     _refuse_directory(path)
     if not path.is_file():
-        raise PolicyError(f"{path}: no such file; `bayplan init` writes a first policy")
+        hint = file_meant(path) or "; `bayplan init` writes a first policy"
+        raise PolicyError(f"{path}: no such file{hint}")
     target = path.resolve()
     shelf = current_edition().shelf(target.parent, named=path.parent)
     before = shelf.modules()
@@ -53,7 +56,7 @@ def import_file(path: Path) -> ModuleType:
             line = f":{error.lineno}" if error.lineno is not None else ""
             raise PolicyError(f"{file}{line}: {error.msg}") from error
         if isinstance(error, Exception | SystemExit) and not isinstance(error, PolicyError):
-            text = shelf.plain(f"{type(error).__name__}: {error}")
+            text = shelf.plain(f"{type(error).__name__}: {error}{option_meant(error)}")
             raise PolicyError(f"{_line_in(path, error)}: {text}") from error
         raise
 

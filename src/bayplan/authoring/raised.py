@@ -1,5 +1,13 @@
 """The text of an exception out of somebody else's code, whatever that code does."""
 
+import inspect
+import re
+import sys
+
+from bayplan.kube.yaml import suggest
+
+_OPTION = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+
 
 def safe_text(error: BaseException, *, limit: int = 300) -> str:
     """On one line, and shortened. It is made by the user's code too, and may be long or broken."""
@@ -8,3 +16,13 @@ def safe_text(error: BaseException, *, limit: int = 300) -> str:
     except Exception:
         return "(its text cannot be printed)"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def option_meant(error: BaseException) -> str:
+    """``; did you mean 'weight'?`` after ``@bayplan.score(wieght=2)``: an older Python does not say so."""
+    found = _OPTION.fullmatch(safe_text(error)) if isinstance(error, TypeError) else None
+    called = getattr(sys.modules.get("bayplan"), found[1], None) if found else None
+    if found is None or not callable(called):
+        return ""
+    options = inspect.signature(called).parameters.values()
+    return suggest(found[2], [option.name for option in options if option.kind == option.KEYWORD_ONLY])

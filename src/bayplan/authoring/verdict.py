@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayplan.authoring.raised import safe_text
 from bayplan.kube.kinds import OBJECT_KINDS
 from bayplan.kube.written import UNITS, written
 from bayplan.kube.yaml import suggest
@@ -172,6 +173,18 @@ class Verdict:
         place = row if self.places is None else int(self.places[row])
         return fill(self.reasons[code - 1].detail, self.values[code - 1], place)
 
+    def fault_of_detail(self, row: int) -> str:
+        """Why the detail of that node's reason is shown as it was written; ``""`` where it is filled in."""
+        code = int(self.codes[row])
+        if code == PASS or not self.reasons[code - 1].detail:
+            return ""
+        place = row if self.places is None else int(self.places[row])
+        try:
+            _filled(self.reasons[code - 1].detail, self.values[code - 1], place)
+        except Exception as error:
+            return safe_text(error)
+        return ""
+
     def rejected_names(self, nodes: NodeTable) -> list[str]:
         """Names of the refused nodes, in row order."""
         codes = np.broadcast_to(self.codes, (len(nodes),))
@@ -207,12 +220,16 @@ def fill(detail: str, values: Mapping[str, Any], row: int) -> str:
     of milli-CPU, ``{free:bytes}`` out of bytes.
     """
     try:
-        found = {name: _of_row(value, row) for name, value in values.items()}
-        # Python's own way is some times as fast, and a page may want thousands.
-        with_units = _WITH_UNIT.search(detail)
-        return _FORMATTER.vformat(detail, (), found) if with_units else detail.format(**found)
+        return _filled(detail, values, row)
     except Exception:
         return detail
+
+
+def _filled(detail: str, values: Mapping[str, Any], row: int) -> str:
+    found = {name: _of_row(value, row) for name, value in values.items()}
+    # Python's own way is some times as fast, and a page may want thousands.
+    with_units = _WITH_UNIT.search(detail)
+    return _FORMATTER.vformat(detail, (), found) if with_units else detail.format(**found)
 
 
 def _of_row(value: Any, row: int) -> Any:

@@ -117,9 +117,9 @@ def _print_stacked(out: Console, rows: "list[ColumnInfo]") -> None:
 
 
 def _unreadable(row: "ColumnInfo") -> str:
-    some = [f"{text!r} on {node}" for node, text in list(row.unreadable.items())[:5]]
-    more = f" and {len(row.unreadable) - len(some)} more" if len(row.unreadable) > len(some) else ""
-    return f"{row.column}: {', '.join(some)}{more} cannot be read as {row.read_as}"
+    from bayplan.snapshot.describe import said_unreadable
+
+    return f"{row.column}: {said_unreadable(row.unreadable, str(row.read_as))}"
 
 
 def show_verification(found: "Verification", *, output: str) -> None:

@@ -1,5 +1,6 @@
 """Who judges the pod of ``bayplan why -f``: Bayplan's own scheduler, or kube-scheduler with an extender."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ def judges_for(pod: "Pod", loaded: "Loaded", *, profile: str | None) -> "Judges"
 
 
 def _profile(said: str, scheduler_name: str) -> "Profile":
+    from bayplan.config.load import ConfigError
     from bayplan.config.profile import Profile
+    from bayplan.kube.unread import file_meant
 
-    return Profile.default() if said == _DEFAULT else Profile.read(said, scheduler_name)
+    if said == _DEFAULT:
+        return Profile.default()
+    if not Path(said).exists():
+        raise ConfigError(f"--profile {said}: no such file{file_meant(said, [_DEFAULT])}")
+    return Profile.read(said, scheduler_name)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from bayplan.config.load import ConfigError, convert
+from bayplan.kube.unread import unread
 from bayplan.kube.yaml import Document, YamlError, read_documents
 
 EVERYTHING = "*"
@@ -81,7 +82,7 @@ def read_kube_scheduler_config(path: Path) -> tuple[KubeSchedulerConfiguration, 
     try:
         documents = list(read_documents(path.read_bytes(), source=str(path)))
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
+        raise ConfigError(unread(path, error)) from error
     except YamlError as error:
         raise ConfigError(str(error)) from error
     for document in documents:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from bayplan.authoring.registry import Policy
 from bayplan.kube.yaml import did_you_mean
 from bayplan.snapshot.columns import LABELS, Label, NodeAnnotation
+from bayplan.snapshot.describe import READ_AS, said_unreadable
 from bayplan.snapshot.table import NodeTable
 
 Text = Label | NodeAnnotation
@@ -34,10 +35,8 @@ def _hint(column: Text, policy: str, nodes: NodeTable) -> str:
         keys = {key for node in nodes.objects for key in column.texts(node)}
         none = f"no node of {len(nodes)} has it{did_you_mean(column.key, keys)}"
         return f"{who} reads {kind} {column.key!r}: {none}"
-    wrong = column.unreadable(nodes.objects)
+    wrong = set(column.unreadable(nodes.objects))
     if not wrong:
         return ""
-    return (
-        f"{who} reads {kind} {column.key!r} as {column.type.__name__}: {len(wrong)} of {len(nodes)} nodes"
-        f" have something else there, such as {texts[wrong[0]]!r} on {wrong[0]}; they count as without it"
-    )
+    found = {name: text for name, text in texts.items() if name in wrong and text is not None}
+    return f"{who} reads {kind} {column.key!r}: {said_unreadable(found, READ_AS[column.type])}"

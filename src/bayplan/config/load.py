@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.config.v1 import BayplanConfiguration
 from bayplan.kube.duration import decode_duration
+from bayplan.kube.unread import unread
 from bayplan.kube.yaml import Document, YamlError, read_documents, suggest
 
 T = TypeVar("T")
@@ -37,6 +38,8 @@ _WRITE: dict[tuple[str | int, ...], str] = {
     ("scheduler", "opsListen"): _ADDRESS,
     ("extender", "answer", "keep"): "; write `all`, or the number of nodes, such as 1",
 }
+_ENTRY = len(("policies", 0))
+_MEANT = "; did you mean"
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
@@ -54,7 +57,7 @@ def load_config(path: Path) -> tuple[BayplanConfiguration, Document]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}; `bayplan init` writes a first one") from error
+        raise ConfigError(unread(path, error, or_else="; `bayplan init` writes a first one")) from error
     return parse_config(content, source=str(path))
 
 
@@ -90,6 +93,8 @@ def explain(
     message = text[: at.start()] if at else text
     if unknown := _UNKNOWN.match(text):
         hint = suggest(unknown[1], _names(_walk(kind, steps)))
+        if path[:1] == ("policies",) and len(path) == _ENTRY and not hint.startswith(_MEANT):
+            hint = f"; what the policy itself takes goes under `args`{hint}"
         return ConfigError(place(document, (*path, unknown[1])) + f": unknown key{hint}")
     if invalid := _ENUM.match(text):
         allowed = getattr(_walk(kind, steps), "values", ())

@@ -1,12 +1,21 @@
-"""What filters said in a dry run: who refuses every node there is, and who gives no reason but its name."""
+"""What filters said in a dry run: who refuses every node there is, and whose reasons people cannot read."""
 
+import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bayplan.authoring.registry import Hook, Policy
+from bayplan.authoring.verdict import Reason
 from bayplan.config.lines import is_built_in
 from bayplan.engine.decision import Decision, Outcome
+from bayplan.kube.written import UNITS
+from bayplan.kube.yaml import suggest
 from bayplan.snapshot.sources import Latch, Source
+
+_SOURCE = "source:"
+_TO_FILL_IN = re.compile(r"\{\w+(:[^{}]*)?\}")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 @dataclass
@@ -24,7 +33,7 @@ class Refusals:
 
     def __init__(self) -> None:
         self._of_cluster: dict[int, _Said] = {}
-        self._by_name: dict[str, Hook] = {}
+        self._odd: dict[tuple[str, str], str] = {}
 
     def note(self, policy: Policy, decision: Decision, *, of_cluster: bool) -> None:
         """What the filters of a policy said to one pod."""
@@ -34,8 +43,9 @@ class Refusals:
             if outcome.hook.spec.kind not in ("filter", "prefer"):
                 continue
             texts = _texts(outcome)
-            if outcome.hook.name in texts:
-                self._by_name.setdefault(outcome.hook.title, outcome.hook)
+            if not is_built_in(outcome.hook):
+                for about, hint in _odd(policy, outcome, texts):
+                    self._odd.setdefault((outcome.hook.title, about), hint)
             if telling and outcome.hook.spec.kind == "filter":
                 self._note(outcome.hook, texts, len(decision.nodes))
 
@@ -53,10 +63,53 @@ class Refusals:
     def hints(self) -> list[str]:
         """What is odd about them."""
         found = [_refuses_all(said) for said in self._of_cluster.values() if said.only_no]
-        return found + [
-            f'{hook.title}: people will read "{hook.name}" as the reason; return a Reason with a text'
-            for hook in self._by_name.values()
-        ]
+        return [*found, *self._odd.values()]
+
+
+def _odd(policy: Policy, outcome: Outcome, texts: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Reasons that people could not read, or kube-scheduler not count: what it is about, and a hint."""
+    title, verdict = outcome.hook.title, outcome.verdict
+    if verdict is None:
+        return
+    if outcome.hook.name in texts:
+        name = outcome.hook.name
+        yield "name", f'{title}: people will read "{name}" as the reason; return a Reason with a text'
+    for text in filter(_TO_FILL_IN.search, texts):
+        yield text, f'{title}: people will read "{text}" as it stands: numbers are filled into `detail` alone'
+    if same := _alike(texts):
+        yield (
+            "number",
+            f'{title}: "{same[0]}" and "{same[1]}" are two reasons, and kube-scheduler counts equal ones:'
+            " return a Reason with one text for all nodes, and the number in its `detail`",
+        )
+    for code, reason in enumerate(verdict.reasons, start=1):
+        rows = (verdict.codes == code).nonzero()[0]
+        if rows.size and (fault := verdict.fault_of_detail(int(rows[0]))):
+            yield (
+                reason.detail,
+                f'{title}: people will read "{reason.detail}" as it stands, since it cannot be filled in:'
+                f" {fault}; want a format of Python, or :{' or :'.join(sorted(UNITS))}",
+            )
+        yield from _unread(policy, title, reason)
+
+
+def _alike(texts: Counter[str]) -> list[str]:
+    """Two texts that are the same but for a number in them."""
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(_NUMBER.sub("0", text), []).append(text)
+    return next((same[:2] for same in alike.values() if len(same) > 1), [])
+
+
+def _unread(policy: Policy, title: str, reason: Reason) -> Iterator[tuple[str, str]]:
+    """Sources that are said to help, and that the policy does not look at."""
+    read = {column.source for column in policy.columns if isinstance(column, Source | Latch)}
+    for topic in sorted(reason.helped_by):
+        name = topic.removeprefix(_SOURCE)
+        if topic.startswith(_SOURCE) and name not in read:
+            hint = suggest(name, read) if read else ""
+            text = f'"{reason.text}" is helped by {topic!r}, which the policy does not read'
+            yield topic, f"{title}: {text}{hint}"
 
 
 def _texts(outcome: Outcome) -> Counter[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from bayplan.config.standard_input import read_standard_input
 from bayplan.doctor.finding import Page
+from bayplan.kube.unread import unread
 from bayplan.kube.yaml import Document, YamlError, read_documents, suggest
 
 CONFIGURATION = "KubeSchedulerConfiguration"
@@ -79,7 +80,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return read_standard_input() if path == STDIN else path.read_bytes()
     except OSError as error:
-        raise UnreadableError(f"{path}: {error.strerror or error}") from error
+        raise UnreadableError(unread(path, error)) from error
 
 
 def read_text(text: bytes | str, *, source: str) -> Given:

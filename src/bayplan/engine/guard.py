@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Literal, TypeVar
 
 from bayplan.authoring.lift import BadResult, UnknownNode
-from bayplan.authoring.raised import safe_text
+from bayplan.authoring.raised import option_meant, safe_text
 from bayplan.authoring.registry import Hook
 
 T = TypeVar("T")
@@ -138,9 +138,14 @@ def _meant(error: BaseException) -> str:
     """``; did you mean 'labels'?`` after ``node.label``; Python says so only in a traceback."""
     if isinstance(error, ValueError) and "truth value of an array" in safe_text(error):
         # NumPy advises any() or all(), which makes another rule of it.
-        return "; of columns write ~a, a & b, a | b in place of not, and, or"
+        instead = "; for `if a` return REASON.where(a)"
+        return f"{instead}; of columns write ~a, a & b, a | b in place of not, and, or"
+    if isinstance(error, TypeError):
+        return option_meant(error)
     if not isinstance(error, AttributeError) or not error.name or error.obj is None:
         return ""
+    if isinstance(error.obj, dict) and error.name in error.obj:
+        return f"; write [{error.name!r}]"
     try:
         # A module that knows better has said so.
         known = [] if isinstance(error.obj, ModuleType) else [n for n in dir(error.obj) if n[0] != "_"]

@@ -128,6 +128,9 @@ def _explain(error: yaml.YAMLError, source: str, text: str | bytes) -> str:
         and _begins_with_a_tab(text, mark.line)
     ):
         problem = "a tab, where YAML wants spaces"
+    # Mostly an expression, `a ? b : c`, or a line that stands a space too far to the right.
+    if problem == "mapping values are not allowed in this context":
+        problem = "a `: ` where no key can be; a text that has one needs quotes, and keys one indentation"
     return f"{where}: not valid YAML: {problem}"
 
 

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from bayplan.kube.unread import unread
 from bayplan.recording.lines import (
     FORMAT,
     AnyLine,
@@ -117,7 +118,7 @@ def _chunks(path: Path, file: BinaryIO | None) -> Iterator[bytes | Damage]:
             blocks = iter(lambda: opened.read(_CHUNK), b"")
             yield from _unpacked(blocks) if packed else blocks
     except OSError as error:
-        raise RecordingError(f"{path}: {error.strerror or error}") from error
+        raise RecordingError(unread(path, error)) from error
 
 
 def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes | Damage]:

@@ -1,6 +1,6 @@
 """What a column holds, in a line: type, unit, range, meaning."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,8 +26,17 @@ _MEANINGS_OF_PODS = {
     "requested": "how many pods are on the node",
     "free": "how many more pods fit: allocatable - requested",
 }
-_READ_AS: dict[type, str] = {float: "a number", int: "a whole number", bool: "true or false"}
+READ_AS: dict[type, str] = {float: "a number", int: "a whole number", bool: "true or false"}
+_SHOWN = 5
 _UNITS = {CPU: "milli-CPU", BYTES: "bytes"}
+
+
+def said_unreadable(texts: Mapping[str, str], read_as: str) -> str:
+    """What is wrong with the texts that nodes have where something else is wanted, by node."""
+    some = [f"{text!r} on {node}" for node, text in list(texts.items())[:_SHOWN]]
+    more = f" and {len(texts) - len(some)} more" if len(texts) > len(some) else ""
+    count = "it counts" if len(texts) == 1 else "they count"
+    return f"{', '.join(some)}{more} cannot be read as {read_as}; {count} as missing"
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -84,7 +93,7 @@ def _declared(nodes: NodeTable, column: Column | Units, *, example: bool) -> Col
         info,
         column=_code(column),
         unreadable={n.name: column.texts(n)[column.key] for n in nodes.objects if n.name in wrong},
-        read_as=_READ_AS.get(column.type, "text"),
+        read_as=READ_AS.get(column.type, "text"),
     )
 
 

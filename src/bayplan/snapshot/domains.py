@@ -57,9 +57,11 @@ def domain(by: str | Sequence[str]) -> Column | None:
     return columns[0] if len(columns) == 1 else Together(columns)
 
 
-def column_of(by: By) -> str | Column:
+def column_of(by: By) -> Column:
     """The one column that says which domain a node is in."""
-    if isinstance(by, str) or not isinstance(by, Sequence):
+    if isinstance(by, str):
+        return _named(by)
+    if not isinstance(by, Sequence):
         return by
     columns = tuple(_named(column) if isinstance(column, str) else column for column in by)
     if not columns:

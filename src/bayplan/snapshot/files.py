@@ -9,6 +9,7 @@ from bayplan.kube.kinds import EVERY_KIND
 from bayplan.kube.meta import NO_META
 from bayplan.kube.node import NodeWithImages
 from bayplan.kube.pod import Pod
+from bayplan.kube.unread import unread
 from bayplan.kube.yaml import YamlError, read_documents
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.objects import Objects
@@ -44,7 +45,7 @@ def load_snapshot(path: Path | str) -> Snapshot:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise SnapshotError(f"{path}: {error.strerror or error}; {_HOW}") from error
+        raise SnapshotError(unread(path, error, or_else=f"; {_HOW}")) from error
     found: dict[str, list[Any]] = {kind: [] for kind in _OBJECTS}
     for where, kind, raw in _objects(content, path):
         if kind in _OBJECTS:

@@ -216,6 +216,8 @@ class NodeTable:
             return self._from_source(column)
         if isinstance(column, PodColumn):
             return self._of_placed(column)
+        if not hasattr(column, "read"):
+            raise TypeError(f"nodes[{column!r}]: no column; want a name ('cpu.free'), Label(KEY) or the like")
         return self._declared(column)
 
     def __contains__(self, column: object) -> bool:

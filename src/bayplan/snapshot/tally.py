@@ -270,6 +270,11 @@ class PodTable:
         return GrowingTable(self._kinds, self._parts)
 
     def _total(self, where: Condition, nodes: int, amounts: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        if not hasattr(where, "over"):
+            raise TypeError(
+                "pods are counted by a condition, such as PodLabel('app') == 'db' or"
+                f" PodLabel('app').same_as(pod), not by {where!r}"
+            )
         picked = self._pick(where.over(self._kinds, self._kind_count))
         size = self._rows(nodes)
         if amounts is not None:

@@ -9,6 +9,7 @@ import msgspec
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import amount
+from bayplan.kube.yaml import suggest
 from bayplan.snapshot.bynode import by_field
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.row import Node
@@ -45,6 +46,8 @@ def make_pod(
         "annotations": _texts("annotation", annotations),
     }
     if owner:
+        if isinstance(owner, str):
+            raise TypeError(f"owner {owner!r}: want kind and name, such as ('Job', {owner!r})")
         reference = {"kind": owner[0], "name": owner[1], "uid": f"uid-of-{owner[0]}-{owner[1]}"}
         metadata["ownerReferences"] = [{**reference, "controller": True}]
     container: dict[str, Any] = {
@@ -54,15 +57,13 @@ def make_pod(
     body: dict[str, Any] = {
         "containers": [container],
         "priority": priority,
-        "tolerations": [dict(toleration) for toleration in tolerations],
+        "tolerations": _objects("tolerations", tolerations, {"key": "dedicated", "operator": "Exists"}),
         **({"nodeName": node} if node else {}),
         **(spec or {}),
     }
     status = {"phase": phase or ("Running" if node else "Pending")}
     pod = msgspec.convert({"metadata": metadata, "spec": body, "status": status}, Pod)
-    for resource, asked in container["resources"]["requests"].items():
-        # Now, and not when a policy reads it: one that does not would pass its test.
-        amount(resource, asked)
+    _check_amounts(container["resources"]["requests"])
     return pod
 
 
@@ -87,7 +88,10 @@ def make_node(
         every_label["topology.kubernetes.io/zone"] = zone
     body = {
         "metadata": {"name": name, "labels": every_label, "annotations": _texts("annotation", annotations)},
-        "spec": {"taints": [dict(taint) for taint in taints], "unschedulable": unschedulable},
+        "spec": {
+            "taints": _objects("taints", taints, {"key": "dedicated", "effect": "NoSchedule"}),
+            "unschedulable": unschedulable,
+        },
         "status": {
             "allocatable": quantities,
             "capacity": quantities,
@@ -95,6 +99,7 @@ def make_node(
         },
     }
     node = msgspec.convert(body, NodeObject)
+    _check_amounts(quantities)
     return Snapshot.build([node], []).nodes.row(0)
 
 
@@ -108,16 +113,44 @@ def make_cluster(
 
     ``sources`` are values from outside, by source and node: ``{"p95": {"node-a": 0.2}}``.
     """
-    for source, values in (sources or {}).items():
-        if not isinstance(values, Mapping):
-            raise TypeError(
-                f"source {source!r}: want values by node, such as {{'node-a': 0.2}}; got {values!r}"
-            )
+    if isinstance(nodes, str | Node):
+        raise TypeError(f"make_cluster() wants a list of nodes, such as [{nodes!r}]; got {nodes!r} alone")
+    if isinstance(pods, Pod):
+        raise TypeError(f"make_cluster() wants a list of pods; got pod {pods.key} alone")
     made = [make_node(node) if isinstance(node, str) else node for node in nodes]
+    names = [node.name for node in made]
+    for source, values in (sources or {}).items():
+        _check_values(source, values, names)
     cluster = Snapshot.build([node.object for node in made], pods)
     before = cluster.nodes.requested_now
     readings = {n: Reading(by_field(values), before=before) for n, values in (sources or {}).items()}
     return cluster.with_readings(Readings(readings))
+
+
+def _check_amounts(quantities: _Quantities) -> None:
+    """`QuantityError` now, and not when a policy reads it: one that does not would pass its test."""
+    for resource, quantity in quantities.items():
+        amount(resource, quantity)
+
+
+def _check_values(source: str, values: Any, names: Sequence[str]) -> None:
+    """Values of a node that is not there would be values of no node, and a test would pass without them."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"source {source!r}: want values by node, such as {{'node-a': 0.2}}; got {values!r}")
+    for name in values:
+        if name not in names:
+            hint = suggest(name, names)
+            raise ValueError(f"source {source!r} has a value for {name!r}: no such node{hint}")
+
+
+def _objects(
+    what: str, given: Sequence[Mapping[str, Any]], example: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Taints or tolerations; ``TypeError`` for one that is written as for kubectl."""
+    for one in given:
+        if not isinstance(one, Mapping):
+            raise TypeError(f"{what} are written as in a manifest, such as [{example!r}]; got {one!r}")
+    return [dict(one) for one in given]
 
 
 def _texts(what: str, given: Mapping[str, str] | None) -> dict[str, str]:

@@ -17,6 +17,7 @@ from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision
 from bayplan.kube.meta import NO_META
 from bayplan.kube.pod import Pod
+from bayplan.kube.yaml import suggest
 from bayplan.snapshot.cluster import Snapshot
 
 
@@ -96,6 +97,8 @@ class Bound:
 
 def bind(policy: Any, pod: Pod, node: str, cluster: Snapshot, *, args: dict[str, Any] | None = None) -> Bound:
     """Bind ``pod`` to a node as the server would: rules with ``recheck`` again, then ``allocate``."""
+    if node not in cluster.nodes.names:
+        raise ValueError(f"bind() to {node!r}: no such node{suggest(node, cluster.nodes.names)}")
     question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
     said = commit(ready(policy, args), question, node)
     if said.refusal:

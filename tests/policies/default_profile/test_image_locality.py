@@ -86,3 +86,7 @@ def test_all_nodes_of_the_cluster_share_an_image_not_only_those_that_passed() ->
     part = cluster.nodes.take(cluster.find(["one", "other"]))
 
     assert np.array_equal(ImageLocality().there(pod("app:v1"), part, cluster), [31, 0])
+
+
+def test_where_there_are_no_nodes_there_is_nothing_to_score() -> None:
+    assert scores(pod("web")) == {}

@@ -140,6 +140,19 @@ async def test_what_is_no_web_address_is_refused(url: str) -> None:
         await SourceHttp().json(url)
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("10.0.0.7:9911/prices", "10.0.0.7:9911/prices", id="as it was written"),
+        pytest.param("prometheus:9090", "prometheus:9090", id="a name"),
+        pytest.param("me:secret@prometheus:9090", "prometheus:9090", id="without what is secret"),
+    ],
+)
+def test_an_address_without_http_is_shown_as_it_was_written(url: str, shown: str) -> None:
+    with pytest.raises(SourceError, match=rf"^{shown} is no address, such as http://"):
+        check_url(url, allow_link_local=False)
+
+
 async def test_an_answer_that_is_too_large_is_given_up() -> None:
     sent: list[int] = []
 

@@ -27,6 +27,16 @@ _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'.*")
 _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$")
 _EXPECTING = re.compile(r" expecting \{.*")
+_SYNTAX = "Syntax error"
+# What people write who come from Python, SQL or a manifest, and what CEL has for it.
+_OTHER_LANGUAGES = (
+    (re.compile(r"and\b"), "CEL has && for and"),
+    (re.compile(r"or\b"), "CEL has || for or"),
+    (re.compile(r"if\b"), "CEL has a ? b : c for if and else"),
+    (re.compile(r"=(?!=)"), "CEL compares with =="),
+)
+_NOT = re.compile(r"\bnot\s+$")
+_AMOUNT = re.compile(r"\b(\d+(?:\.\d+)?)(m|[kKMGT]i?)\b")
 _OPERATOR = re.compile(r"'_?(\W+)_'")
 _FUNCTIONS = (
     *quantity.FUNCTIONS,
@@ -117,6 +127,20 @@ def _library() -> tuple[Any, list[Any]]:
     return cel, [ext_math.ExtMath(), ext_optional.ExtOptional(), ext_strings.ExtStrings()]
 
 
+def _of_another_language(text: str, offset: int) -> str:
+    """What to write in place of what stands at that place; ``""`` where nobody knows."""
+    rest = text[offset:].lstrip()
+    for found, instead in _OTHER_LANGUAGES:
+        if found.match(rest):
+            return instead
+    if _NOT.search(text[:offset]):
+        return "CEL has ! for not"
+    for amount in _AMOUNT.finditer(text):
+        if amount.start() <= offset <= amount.end():
+            return f"{amount[0]} is no number: write it out, or compare quantities, quantity('{amount[0]}')"
+    return ""
+
+
 def _explained(message: str, text: str, variables: Sequence[str]) -> CompileError:
     """The first thing that the library complains about, in our words."""
     found = _ERROR.search(message)
@@ -129,6 +153,8 @@ def _explained(message: str, text: str, variables: Sequence[str]) -> CompileErro
     wrong = _EXPECTING.sub("", _STATUS.sub("", found[3]))
     if "'<EOF>'" in wrong:
         wrong = "it ends too early"
+    elif wrong.startswith(_SYNTAX):
+        wrong = _of_another_language(text, offset) or wrong
     if wrong.startswith("has() argument"):
         wrong += "; of a map ask whether it has the key: 'rack' in node.metadata.labels"
     wrong = _OPERATOR.sub(r"'\1'", wrong)

@@ -64,7 +64,8 @@ class ImageLocality:
             copies = self._index.copies(image, lists)
             # Worth its size, by the share of all nodes that have it. kube-scheduler keeps one size an image,
             # that of the node which it saw first.
-            total[copies.rows] += times * int(float(copies.size_bytes) * (len(copies.rows) / len(total)))
+            share = len(copies.rows) / max(len(total), 1)
+            total[copies.rows] += times * int(float(copies.size_bytes) * share)
         if not total.any():
             return 0
         total = nodes.ours(total)

@@ -146,12 +146,12 @@ def judge(judges: Judges, pod: Pod, cluster: Snapshot, *, weight: float) -> Why:
     journal.write("filter", filtered, generation=_GENERATION)
     passed = [] if filtered.error else filtered.passed_names
     theirs = None
-    if passed:
+    # Where one node is left of its own and ours, kube-scheduler asks nobody for scores.
+    if passed and not (judges.plugins and len(passed) == 1):
         survivors = cluster.nodes.take(cluster.find(passed), passed)
         asked = msgspec.structs.replace(question, nodes=survivors)
         journal.write("prioritize", score_nodes(judges.policies, asked), generation=_GENERATION)
-        # Where one node is left kube-scheduler asks for no scores.
-        theirs = score_nodes(judges.plugins, asked) if judges.plugins and len(passed) > 1 else None
+        theirs = score_nodes(judges.plugins, asked) if judges.plugins else None
     entries = journal.entries()
     why = explain(
         entries,

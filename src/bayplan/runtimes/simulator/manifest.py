@@ -16,6 +16,7 @@ from bayplan.config.load import ConfigError, explain, place
 from bayplan.config.standard_input import read_standard_input
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError, amount
+from bayplan.kube.unread import unread
 from bayplan.kube.yaml import Document, YamlError, read_documents
 from bayplan.runtimes.simulator.admitted import defaulted, with_host_ports
 
@@ -90,7 +91,7 @@ def read_manifest(path: str, *, namespace: str | None = None) -> Manifest:
     try:
         content = read_standard_input() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
+        raise ConfigError(unread(path, error)) from error
     return manifest_of(content, source="standard input" if path == "-" else path, namespace=namespace)
 
 

@@ -215,4 +215,7 @@ def _shown(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:  # half an IPv6 address
         return "what is given"
+    if not parts.netloc:
+        # Without http:// all of it is a path, or what is before the colon a scheme.
+        return f"{parts.scheme}:{parts.path}".lstrip(":").rpartition("@")[2]
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
