@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from bayplan.client.bind import BindRefused, bind_pod
+from bayplan.client.bind import BindRefused, BindUnknown, bind_pod
 from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import NODES, PODS, ApiClient
@@ -147,6 +147,17 @@ async def test_a_missing_right_proves_nothing_about_a_try_before_it() -> None:
 
     assert api.node == "node-0"
     assert len(api.binds) == 2, "the lost one, and the one after both refusals"
+
+
+async def test_what_was_never_sent_is_refused_and_not_unknown() -> None:
+    """As when the process stood still: nothing can land later, and nothing is to be rolled forward."""
+    api = FakeApi()
+    async with client_of(api) as client:
+        with pytest.raises(BindRefused, match="no time was left to send it") as caught:
+            await bind(client, timeout_seconds=0.0)
+
+    assert not isinstance(caught.value, BindUnknown)
+    assert api.paths == []
 
 
 async def test_a_lost_reply_that_had_worked_is_found_out() -> None:

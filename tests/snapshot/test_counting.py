@@ -1,5 +1,6 @@
 """Counting other pods: by any relation of labels, per node and per domain."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from bayplan.snapshot.conditions import (
 )
 from bayplan.snapshot.domains import By, Together, domain
 from bayplan.snapshot.load import PodsUnknown
+from bayplan.snapshot.names import UnknownColumn
 from bayplan.snapshot.tally import PodKinds, Tally
 from bayplan.testing import make_cluster, make_node, make_pod
 
@@ -391,3 +393,15 @@ def test_one_text_where_several_are_wanted_is_an_error_at_once() -> None:
         APP.isin("db")
     with pytest.raises(TypeError, match=r"in_namespace wants names.* got \['shop'\]"):
         in_namespace(["shop"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [
+        pytest.param("mem", "no resource 'mem'; did you mean 'memory'?", id="a short name"),
+        pytest.param("gpu", "no resource 'gpu'; extended resources are written", id="no vendor"),
+    ],
+)
+def test_a_sum_of_what_is_no_resource_is_an_error_as_its_column_is(resource: str, said: str) -> None:
+    with pytest.raises(UnknownColumn, match=re.escape(said)):
+        CLUSTER.nodes.sum(resource)

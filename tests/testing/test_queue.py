@@ -45,3 +45,11 @@ def test_a_hook_that_fails_is_not_overlooked() -> None:
 
     with pytest.raises(PolicyError, match=r"test_queue\.py:\d+ by_team: RuntimeError: oops"):
         queue_up(TeamsInTurn, pods, make_cluster([make_node("n1")]))
+
+
+def test_an_order_of_no_parts_comes_first_as_in_the_scheduler() -> None:
+    @bayplan.order
+    def emptiest(pod: bayplan.Pod) -> tuple[int, ...]:
+        return () if pod.name == "nothing" else (-1,)
+
+    assert queue_up(emptiest, [make_pod("something"), make_pod("nothing")]).order == ["nothing", "something"]

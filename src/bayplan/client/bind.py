@@ -44,16 +44,9 @@ async def bind_pod(
     """
     deadline = time.monotonic() + timeout_seconds
     path = f"{pod_path(namespace, name)}/binding"
-    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid}
-    if annotations:
-        metadata["annotations"] = dict(annotations)
-    binding = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": metadata,
-        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-    }
+    binding = _binding(namespace, name, uid, node, annotations)
     doing = f"binding {namespace}/{name} to {node}"
+    problem = f"{doing}: no time was left to send it"
     for pause in (*_RETRY_SECONDS, None):
         left = deadline - time.monotonic()
         if left <= 0:
@@ -80,19 +73,35 @@ async def bind_pod(
             # when an API server has just started and does not know the roles yet.
             if error.status < 500 and error.status != 429 and (not unsure or error.status == 404):
                 raise BindRefused(str(error)) from error
-            problem: Exception = error
+            problem = str(error)
             # Told to come back later, it did nothing; anything else may have been half-way.
             unsure = unsure or error.status != 429
         except NotSent as error:
-            problem = error
+            problem = str(error)
         except ConnectError as error:
-            problem = error
+            problem = str(error)
             unsure = True
         if pause is None or time.monotonic() + pause >= deadline:
-            text = f"{problem}; the outcome is unknown, kube-scheduler may try again"
-            raise BindUnknown(text) if unsure else BindRefused(str(problem))
+            break
         await asyncio.sleep(pause)
-    raise BindUnknown(f"{doing}: no answer in {timeout_seconds:.0f} s; kube-scheduler may try again")
+    if unsure:
+        raise BindUnknown(f"{problem}; the outcome is unknown, kube-scheduler may try again")
+    raise BindRefused(problem)
+
+
+def _binding(
+    namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """What is sent. The UID is a condition: another pod of the same name is not bound."""
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": metadata,
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
 
 
 async def _settle_conflict(

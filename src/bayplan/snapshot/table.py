@@ -28,13 +28,14 @@ from bayplan.snapshot.columns import (
     TextName,
     Values,
     is_resource,
+    resource_meant,
     split_resource,
 )
 from bayplan.snapshot.conditions import EVERY_POD
 from bayplan.snapshot.domains import By, column_of, over_domains
 from bayplan.snapshot.kept import Kept
 from bayplan.snapshot.load import Load, PodsUnknown
-from bayplan.snapshot.names import column_names, unknown_column
+from bayplan.snapshot.names import UnknownColumn, column_names, unknown_column
 from bayplan.snapshot.patched import sliced
 from bayplan.snapshot.row import Node
 from bayplan.snapshot.sources import NO_READINGS, Latch, Readings, Requested, Source
@@ -271,6 +272,8 @@ class NodeTable:
 
     def sum(self, resource: str, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
         """What these pods request of a resource, on each node or in each domain; otherwise as `count`."""
+        if not is_resource(resource):
+            raise UnknownColumn(f"no resource {resource!r}{resource_meant(resource, self.resources)}")
         return self._over_pods(lambda pods, nodes: pods.sum(resource, where, nodes), by)
 
     def growth(self, resource: str, *, since: Source) -> NDArray[np.int64]:

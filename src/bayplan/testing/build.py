@@ -81,7 +81,7 @@ def make_node(
     ready: bool = True,
     zone: str | None = None,
 ) -> Node:
-    """A node, alone in a table of its own, with no pods on it."""
+    """A node, ``make_node("a", cpu=8, zone="z1")``: for `make_cluster`, or for a hook that takes ``node``."""
     quantities = {"cpu": cpu, "memory": memory, "pods": pods, **(allocatable or {})}
     every_label = _texts("label", labels)
     if zone is not None:

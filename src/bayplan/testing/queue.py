@@ -16,7 +16,7 @@ from bayplan.testing.run import ready
 
 @dataclass(frozen=True)
 class Queued:
-    """Who is let in, and who is not."""
+    """Which pods are let into the queue, and which are not."""
 
     order: list[str]
     """Names of the pods that are let in, the next one first."""
@@ -45,7 +45,8 @@ def queue_up(
     failures = [failure.text for _, each in said for _, failure in each.failures]
     if failures:
         raise PolicyError("\n".join(failures))
-    let_in = [(pod, each.key or priority_key(pod)) for pod, each in said if each.reason is None]
+    coming = [(pod, each.key) for pod, each in said if each.reason is None]
+    let_in = [(pod, priority_key(pod) if key is None else key) for pod, key in coming]
     return Queued(
         order=[pod.name for pod, _ in sorted(let_in, key=lambda found: found[1])],
         held={pod.name: each.reason.text for pod, each in said if each.reason is not None},

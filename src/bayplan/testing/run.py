@@ -23,7 +23,7 @@ from bayplan.snapshot.cluster import Snapshot
 
 @dataclass(frozen=True)
 class Result:
-    """What a policy said about a pod: who passed, who did not and why, and the scores."""
+    """What a policy said about a pod: which nodes passed, which did not and why, and the scores."""
 
     passed: list[str]
     refused: dict[str, str]
@@ -53,6 +53,12 @@ def run_policy(
     allow_errors: bool = False,
 ) -> Result:
     """Filter and score ``pod`` over the cluster's nodes with one policy, or with several in a list.
+
+    ::
+
+        nodes = [make_node("small", cpu=1), make_node("big", cpu=8)]
+        result = run_policy(fits, make_pod(cpu=2), make_cluster(nodes))
+        assert result.refused == {"small": "too little CPU"}
 
     ``policy`` is a decorated function, a ``@bayplan.policy`` class, a module, or a file to load. A hook
     that fails raises `PolicyError`: a test must not pass because a rule was silent. With ``allow_errors``
