@@ -199,9 +199,10 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
     def refused_by_policy(self) -> Counter[str]:
         """How many nodes the filters of each policy refused; policies that refused none are left out."""
         found: Counter[str] = Counter()
-        for number, count in zip(*np.unique(self.refused_by, return_counts=True), strict=True):
-            if number != NOBODY:
-                found[self.voices[number].policy] += int(count)
+        # The first number is for `NOBODY`.
+        for number, count in enumerate(np.bincount(self.refused_by - NOBODY).tolist()[1:]):
+            if count:
+                found[self.voices[number].policy] += count
         return found
 
     @property
