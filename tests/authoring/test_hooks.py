@@ -8,7 +8,7 @@ import pytest
 import bayplan
 from bayplan import PolicyError
 from bayplan.authoring.hooks import HOOK, HookSpec, class_hooks
-from bayplan.testing import make_node, make_pod
+from bayplan.testing import make_cluster, make_node, make_pod, run_policy
 
 
 def spec_of(function: Callable[..., Any]) -> HookSpec:
@@ -206,3 +206,19 @@ def test_a_name_that_bayplan_does_not_have(name: str, complaint: str) -> None:
         getattr(bayplan, name)
 
     assert str(caught.value) == complaint
+
+
+def test_a_static_method_is_a_hook_too() -> None:
+    @bayplan.policy
+    class Both:
+        @staticmethod
+        @bayplan.filter
+        def static(node: bayplan.Node) -> str:
+            return f"{node.name}, said without self"
+
+        @bayplan.filter
+        def plain(self, pod: bayplan.Pod, node: bayplan.Node) -> None: ...
+
+    result = run_policy(Both, make_pod(), make_cluster(["a"]))
+
+    assert result.refused == {"a": "a, said without self"}

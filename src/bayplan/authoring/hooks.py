@@ -245,7 +245,8 @@ def class_hooks(cls: type) -> dict[str, HookSpec]:
     found: dict[str, HookSpec] = {}
     for parent in reversed(cls.__mro__):
         for name, member in vars(parent).items():
-            spec = getattr(member, HOOK, None)
+            # A static method is a hook as well, without `self`; what marks it is on the function inside.
+            spec = getattr(getattr(member, "__func__", member), HOOK, None)
             if isinstance(spec, HookSpec):
                 found[name] = spec
     return found
