@@ -222,3 +222,11 @@ def test_a_static_method_is_a_hook_too() -> None:
     result = run_policy(Both, make_pod(), make_cluster(["a"]))
 
     assert result.refused == {"a": "a, said without self"}
+
+
+def test_a_function_is_one_hook() -> None:
+    with pytest.raises(PolicyError, match=r"both: a function is one hook, and this is a `prefer` already"):
+
+        @bayplan.filter
+        @bayplan.prefer
+        def both(pod: bayplan.Pod, node: bayplan.Node) -> None: ...

@@ -272,6 +272,12 @@ def decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F]
             raise PolicyError(f"@bayplan.{kind} is for functions and methods, not {target!r}")
         if kind == "score":
             _check_score(target, **{name: options[name] for name in ("range", "best", "weight")})
+        before = getattr(target, HOOK, None)
+        if before is not None and before.kind != kind:
+            raise PolicyError(
+                f"{where(target)} {target.__name__}: a function is one hook, and this is a `{before.kind}`"
+                f" already; write another one for `{kind}`"
+            )
         spec = HookSpec(kind, _parameters(target, kind), where(target), **options)
         _check_reads(target, spec)
         setattr(target, HOOK, spec)
