@@ -169,3 +169,8 @@ def test_a_hook_that_fails_raises(kind: str) -> None:
 
 def test_the_answer_is_a_placed() -> None:
     assert isinstance(place(PROFILE, [], make_cluster(["one"])), Placed)
+
+
+def test_pods_of_one_name_cannot_be_told_apart() -> None:
+    with pytest.raises(ValueError, match="two pods have the same name"):
+        place(PROFILE, [make_pod(), make_pod()], make_cluster(["one"]))

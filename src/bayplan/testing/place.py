@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bayplan.authoring.hooks import PolicyError
-from bayplan.authoring.order_key import priority_key
-from bayplan.authoring.registry import Policy
-from bayplan.engine.entering import Entrance
 from bayplan.engine.guard import Attempt
 from bayplan.engine.settle import settle
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.testing.queue import line_up
 from bayplan.testing.run import ready
 
 
@@ -49,28 +47,22 @@ def place(
     """
     policies = ready(policy, args)
     attempt = Attempt(now=now or datetime.now(UTC))
-    line, held = _line(policies, pods, cluster, attempt)
-    found = settle(policies, line, cluster, attempt=attempt)
     names = {pod.uid: pod.name for pod in pods}
+    if len(set(names.values())) < len(pods):
+        raise ValueError("two pods have the same name, by which place() tells where each went")
+    line, held = line_up(policies, pods, cluster, attempt)
+    found = settle(policies, line, cluster, attempt=attempt)
     failed = [ran.hook.title for ran in attempt.ran.values() if ran.failures]
     if failed:
-        said = [text for text in (*found.refused.values(), *held.values()) if "failed" in text]
+        said = [text for text in found.refused.values() if "failed" in text]
         raise PolicyError("\n".join(dict.fromkeys(said)) or f"{', '.join(failed)} failed")
     return Placed(
         nodes={names[uid]: seat.node for uid, seat in found.seats.items()},
-        refused={names[uid]: why for uid, why in {**held, **found.refused}.items()},
+        refused={
+            **{pod.name: why for pod, why in held},
+            **{names[uid]: why for uid, why in found.refused.items()},
+        },
         annotations={names[uid]: dict(s.annotations) for uid, s in found.seats.items() if s.annotations},
         domains={name: domain for (_, name), domain in found.domains.items()},
         cluster=found.cluster,
     )
-
-
-def _line(
-    policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot, attempt: Attempt
-) -> tuple[list[Pod], dict[str, str]]:
-    """Who is let in, the next one first; and why others are not, by UID."""
-    entrance = Entrance(policies)
-    said = [(pod, entrance.ask(pod, cluster, attempt)) for pod in pods]
-    let_in = [(pod, each.key or priority_key(pod)) for pod, each in said if each.reason is None]
-    held = {pod.uid: each.reason.text for pod, each in said if each.reason is not None}
-    return [pod for pod, _ in sorted(let_in, key=lambda one: one[1])], held

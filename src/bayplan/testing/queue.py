@@ -7,6 +7,7 @@ from typing import Any
 
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.order_key import priority_key
+from bayplan.authoring.registry import Policy
 from bayplan.engine.entering import Entrance, one_order
 from bayplan.engine.guard import Attempt
 from bayplan.kube.pod import Pod
@@ -36,18 +37,23 @@ def queue_up(
 
     ``policy`` is as for `run_policy`. A hook that fails raises `PolicyError`.
     """
-    policies = ready(policy, args)
-    one_order(policies)
-    entrance = Entrance(policies)
     attempt = Attempt(now=now or datetime.now(UTC))
     whole = cluster if cluster is not None else Snapshot.build([], [])
-    said = [(pod, entrance.ask(pod, whole, attempt)) for pod in pods]
+    line, held = line_up(ready(policy, args), pods, whole, attempt)
+    return Queued(order=[pod.name for pod in line], held={pod.name: why for pod, why in held})
+
+
+def line_up(
+    policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot, attempt: Attempt
+) -> tuple[list[Pod], list[tuple[Pod, str]]]:
+    """The pods that are let in, the next one first; and the others, each with why it is not."""
+    one_order(policies)
+    entrance = Entrance(policies)
+    said = [(pod, entrance.ask(pod, cluster, attempt)) for pod in pods]
     failures = [failure.text for _, each in said for _, failure in each.failures]
     if failures:
         raise PolicyError("\n".join(failures))
     coming = [(pod, each.key) for pod, each in said if each.reason is None]
     let_in = [(pod, priority_key(pod) if key is None else key) for pod, key in coming]
-    return Queued(
-        order=[pod.name for pod, _ in sorted(let_in, key=lambda found: found[1])],
-        held={pod.name: each.reason.text for pod, each in said if each.reason is not None},
-    )
+    held = [(pod, each.reason.text) for pod, each in said if each.reason is not None]
+    return [pod for pod, _ in sorted(let_in, key=lambda found: found[1])], held
