@@ -204,3 +204,16 @@ def test_a_number_of_pods_that_is_none_is_told_with_its_line() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_pod_in_no_gang_is_judged_as_before() -> None:
     assert "gang" not in told(job(labels={}))
+
+
+@pytest.mark.usefixtures("folder")
+def test_of_a_large_gang_not_every_node_is_listed() -> None:
+    nodes = [node(f"n{number}", rack="a") for number in range(30)]
+    Path("cluster.json").write_text(json.dumps({"kind": "List", "items": nodes}))
+    large = {"bayplan.dev/gang": "train", "bayplan.dev/gang-size": "30"}
+
+    result = why(job(parallelism=30, cpu="4", labels=large))
+
+    assert "all 30 members have a place" in flat(result)
+    assert "and 10 more" in result.output
+    assert len(told(job(parallelism=30, cpu="4", labels=large))["gang"]["nodes"]) == 30

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _WIDEST = 100
 _HISTORY = 6
+_GANG_NODES = 20
 _TIMES = 5
 
 
@@ -187,8 +188,10 @@ def _gang(gang: "GangTried") -> list[RenderableType]:
     for pod, node in gang.nodes.items():
         by_node.setdefault(node, []).append(pod)
     nodes = _grid()
-    for node, pods in sorted(by_node.items()):
+    for node, pods in sorted(by_node.items())[:_GANG_NODES]:
         nodes.add_row(_plain(node), str(len(pods)), _some(pods, len(pods)))
+    if len(by_node) > _GANG_NODES:
+        nodes.add_row(f"and {len(by_node) - _GANG_NODES} more")
     return [Text(_plain(gang.said)), *([nodes] if by_node else [])]
 
 
