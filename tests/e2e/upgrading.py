@@ -180,6 +180,30 @@ def wait_scheduled(cluster: ControlPlane, names: list[str]) -> None:
     assert scheduled(cluster) == Counter(names)
 
 
+def wait_bound(cluster: ControlPlane, names: list[str]) -> set[str]:
+    """Each of them is bound, and said so once; but for those whose answer was lost, which are returned.
+
+    Where the server is killed between the API server's answer and its own, kube-scheduler has seen an error
+    (``Post ".../bind": EOF``). It finds the pod bound, leaves it so, and never writes that it is Scheduled.
+    """
+
+    def cut() -> set[str]:
+        failed = cluster.api.items("events", fields="reason=FailedScheduling")
+        asked = {event["involvedObject"]["name"] for event in failed if '/bind": ' in event["message"]}
+        bound = {pod["metadata"]["name"] for pod in cluster.api.items("pods") if pod["spec"].get("nodeName")}
+        return asked & bound - scheduled(cluster).keys()
+
+    wait_until(
+        lambda: scheduled(cluster).keys() | cut() >= set(names),
+        60,
+        what="every pod is bound, and has its event or an error",
+        poll_seconds=0.2,
+    )
+    lost = cut()
+    assert scheduled(cluster) == Counter(name for name in names if name not in lost)
+    return lost
+
+
 def wait_more_scheduled(cluster: ControlPlane, count: int) -> None:
     """So many pods more are bound than there are now."""
     known = len(scheduled(cluster))

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from bayplan import __version__
+from bayplan.cli.ending import end_soon
 
 _COMMANDS = (
     "demo",
@@ -84,6 +85,9 @@ def main() -> None:
     plugin = Path(sys.argv[0]).stem == "kubectl-bayplan"
     try:
         commands(prog_name="kubectl bayplan" if plugin else "bayplan")
+    except SystemExit as ended:
+        end_soon(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+        raise
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:
             raise
