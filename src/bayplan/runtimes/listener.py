@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Sized
 from typing import Any, Protocol
 
+from bayplan.runtimes.handshakes import Handshakes
 from bayplan.runtimes.limits import Limits
 
 Address = tuple[str, int]
@@ -78,22 +79,19 @@ class Listener:
     def __init__(self, http: Http, address: Address, *, flag: str) -> None:
         self.http = http
         self._socket = _bind(address, flag=flag)
-        self._server: asyncio.AbstractServer | None = None
+        self._server: asyncio.AbstractServer | Handshakes | None = None
         self._current = _Current(ssl.PROTOCOL_TLS_SERVER)
         host, port = self._socket.getsockname()[:2]
         self.address: Address = (host, port)
 
     async def listen(self, context: ssl.SSLContext | None) -> None:
         """Accept connections from now on, with these certificates if there are any."""
-        if context is not None:
-            self.renew(context)
-        self._server = await asyncio.get_running_loop().create_server(
-            self.http,
-            sock=self._socket,
-            ssl=self._current if context else None,
-            ssl_handshake_timeout=self.http.limits.header_seconds if context else None,
-            backlog=1024,
-        )
+        if context is None:
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(self.http, sock=self._socket, backlog=1024)
+            return
+        self.renew(context)
+        self._server = Handshakes(self.http, self._socket, self._current, self.http.limits)
 
     def renew(self, context: ssl.SSLContext) -> None:
         """Meet who connects from now on with these certificates; open connections go on as they are."""
@@ -111,6 +109,8 @@ class Listener:
         # Who was let in just now is on the way to be one of ours: so many times the loop has to come by.
         for _ in range(_STEPS_TO_ENTER):
             await asyncio.sleep(0)
+        if isinstance(self._server, Handshakes):
+            self._server.end()
         # Idle connections end now; the timeout is for those that are being answered.
         self.http.pre_shutdown()
         await self.http.shutdown(timeout=1.0)
