@@ -71,6 +71,21 @@ def test_a_name_with_a_newline_cannot_forge_a_line(
 
 
 @pytest.mark.parametrize("format", ["text", "json", "klog"])
+@pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x9b", "\x0b", "\x85", "\u2028", "\0", "\x7f"])
+def test_a_terminal_obeys_nothing_that_is_logged(
+    capsys: pytest.CaptureFixture[str], format: LogFormat, letter: str
+) -> None:
+    """A tenant may write anything into an annotation, and a policy may repeat it."""
+    set_up_logging(format=format)
+
+    log.warning("no number: %s[2Jé", letter, extra={"node": f"a{letter}b"})
+
+    told = capsys.readouterr().err
+    assert letter not in told
+    assert "[2Jé" in told
+
+
+@pytest.mark.parametrize("format", ["text", "json", "klog"])
 def test_half_a_surrogate_pair_is_logged_all_the_same(
     capsys: pytest.CaptureFixture[str], format: LogFormat
 ) -> None:

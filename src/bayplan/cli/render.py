@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,6 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
     from bayplan.authoring.hooks import HookSpec
     from bayplan.config.check import Report
     from bayplan.snapshot.describe import ColumnInfo
@@ -20,6 +24,16 @@ _BUILT_IN = "bayplan.policies."
 
 
 class _Console(Console):
+    def render(
+        self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
+    ) -> "Iterable[Segment]":
+        """Without what a terminal would obey: names, reasons and annotations are other people's words."""
+        for part in super().render(renderable, options):
+            if part.control or part.text.isprintable():
+                yield part
+            else:
+                yield part._replace(text=plain_text(part.text))
+
     def on_broken_pipe(self) -> None:
         """Go on in silence; rich would exit with 1, which means "no" here."""
         _nobody_reads()
@@ -29,6 +43,13 @@ def console(*, markup: bool = True) -> Console:
     """The terminal; wide enough for a log when it is none. Without ``markup``, ``[red]`` is a text."""
     terminal = _Console(markup=markup)
     return terminal if terminal.is_terminal else _Console(width=160, soft_wrap=True, markup=markup)
+
+
+def plain_text(text: str) -> str:
+    """The text without what a terminal would obey: some of it comes from annotations."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
 
 
 def show_check(report: "Report", *, output: str) -> None:

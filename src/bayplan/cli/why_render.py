@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.cli import why_words
-from bayplan.cli.render import console, print_json, write
+from bayplan.cli.render import console, plain_text, print_json, write
 
 if TYPE_CHECKING:
     from bayplan.engine.ranking import Contribution, Ranked
@@ -39,7 +39,7 @@ def show_reply(reply: "Reply", *, output: str) -> None:
             out, why, source=f"decision {why.decision}, generation {why.generation}\ntold by {reply.server}"
         )
         _section(out, "Also asked", [_pair(other.server, other.problem) for other in reply.others])
-        _section(out, "Not all could be read", [Text(_plain(text)) for text in reply.warnings])
+        _section(out, "Not all could be read", [Text(plain_text(text)) for text in reply.warnings])
 
 
 def show_evaluated(found: "Evaluated", *, output: str) -> None:
@@ -55,7 +55,7 @@ def show_evaluated(found: "Evaluated", *, output: str) -> None:
         if found.gang is not None:
             _section(out, "Gang", _gang(found.gang))
         _section(out, "Sources that do not answer", silent)
-        _section(out, "Notes", [Text(_plain(text)) for text in found.notes])
+        _section(out, "Notes", [Text(plain_text(text)) for text in found.notes])
 
 
 @contextmanager
@@ -73,11 +73,13 @@ def _show(out: Console, why: "Why", *, source: str) -> None:
     colour = "green" if why.chosen or why.passed else "yellow"
     _print(
         out,
-        Text.assemble(("pod ", "bold"), (_plain(why.pod), "bold"), "  ", (why_words.headline(why), colour)),
+        Text.assemble(
+            ("pod ", "bold"), (plain_text(why.pod), "bold"), "  ", (why_words.headline(why), colour)
+        ),
     )
     _print(out, Text(f"{why.at}, {source}", style="dim"))
     if why.event:
-        _print(out, Text(f"\n{_plain(why.event)}"))
+        _print(out, Text(f"\n{plain_text(why.event)}"))
     # A pod that is kept out, or was let in just now, was judged on no node.
     unjudged = why.kept_out or (why.schedules and why.never_offered is None)
     _section(out, "Nodes", [_counts(why)] if why.offered or not unjudged else [])
@@ -86,9 +88,9 @@ def _show(out: Console, why: "Why", *, source: str) -> None:
     _section(out, "Shadow policies would have refused", [_refused(g) for g in why.refused if g.shadow])
     if why.ranking:
         _section(out, "Ranking", [_ranking(why), Text(why_words.points(why), style="dim")])
-    _section(out, "Outcome", [Text(_plain(why_words.outcome(why)))])
+    _section(out, "Outcome", [Text(plain_text(why_words.outcome(why)))])
     void = [f"{run.policy}.{run.hook}: it would have left no node" for run in why.hooks if run.void]
-    _section(out, "Soft rules that did not count", [Text(_plain(text)) for text in void])
+    _section(out, "Soft rules that did not count", [Text(plain_text(text)) for text in void])
     _section(out, "Errors", _errors(why))
     for shadow, title in (
         (False, "Kept out of preemption"),
@@ -105,7 +107,7 @@ def _counts(why: "Why") -> Table:
     table.add_row("offered", str(why.offered), why_words.offered(why))
     table.add_row("passed", str(why.passed), "")
     if why.kept:
-        table.add_row("kept", str(why.kept), _plain(why_words.kept(why)))
+        table.add_row("kept", str(why.kept), plain_text(why_words.kept(why)))
     # Where a filter failed, nobody was refused and nobody passed.
     unanswered = why.error and not why.passed
     refused = 0 if unanswered else why.offered - why.passed - len(why.not_in_view)
@@ -123,16 +125,16 @@ def _counts(why: "Why") -> Table:
 
 def _refused(group: "RefusedGroup") -> RenderableType:
     by = group.policy if group.policy == group.hook else f"{group.policy}, {group.hook}"
-    head = Text.assemble((f"{group.count} {_plain(group.reason)}", "bold"), f"  by {by}")
+    head = Text.assemble((f"{group.count} {plain_text(group.reason)}", "bold"), f"  by {by}")
     lines: list[RenderableType] = [head]
     if len(group.nodes) > 1 and len(set(group.details)) == 1 and group.details[0]:
         # The same for all of them: it is said once.
-        lines.append(Padding(Text(_plain(group.details[0])), (0, 0, 0, 2)))
+        lines.append(Padding(Text(plain_text(group.details[0])), (0, 0, 0, 2)))
         lines.append(Padding(Text(_some(group.nodes, group.count)), (0, 0, 0, 2)))
     else:
         nodes = _grid()
         for node, detail in zip(group.nodes, group.details, strict=True):
-            nodes.add_row(_plain(node), _plain(detail))
+            nodes.add_row(plain_text(node), plain_text(detail))
         lines.append(Padding(nodes, (0, 0, 0, 2)))
         if group.count > len(group.nodes):
             lines.append(Text(f"  and {group.count - len(group.nodes)} more"))
@@ -157,7 +159,7 @@ def _ranking(why: "Why") -> Table:
             told += [f"{theirs:g}", f"{node.points + theirs:g}"]
         table.add_row(
             str(node.place),
-            _plain(node.node),
+            plain_text(node.node),
             f"{node.total:.1f}",
             *([] if why.schedules else told),
             _parts(node),
@@ -177,7 +179,8 @@ def _parts(node: "Ranked") -> str:
         return part.policy if names.count(part.policy) == 1 else f"{part.policy}.{part.hook}"
 
     return (
-        _plain(" + ".join(f"{name(part)} {part.points:.1f}" for part in node.contributions)) or "no opinion"
+        plain_text(" + ".join(f"{name(part)} {part.points:.1f}" for part in node.contributions))
+        or "no opinion"
     )
 
 
@@ -188,8 +191,8 @@ def _gang(gang: "GangTried") -> list[RenderableType]:
         by_node.setdefault(node, []).append(pod)
     nodes = _grid()
     for node, pods in sorted(by_node.items()):
-        nodes.add_row(_plain(node), str(len(pods)), _some(pods, len(pods)))
-    return [Text(_plain(gang.said)), *([nodes] if by_node else [])]
+        nodes.add_row(plain_text(node), str(len(pods)), _some(pods, len(pods)))
+    return [Text(plain_text(gang.said)), *([nodes] if by_node else [])]
 
 
 def _left_out(group: "LeftOut") -> Text:
@@ -205,7 +208,7 @@ def _errors(why: "Why") -> list[RenderableType]:
     ]
     if why.bind_error:
         lines.append(f"bind: {why.bind_error}")
-    return [Text(_plain(line)) for line in lines]
+    return [Text(plain_text(line)) for line in lines]
 
 
 def _times(why: "Why") -> str:
@@ -218,13 +221,13 @@ def _times(why: "Why") -> str:
         told.sort(key=lambda found: -found[1])
         told, others = told[:_TIMES], told[_TIMES:]
         told.append((f"{len(others)} more", sum(spent for _, spent in others)))
-    return _plain(", ".join(f"{policy} {spent:.2f}" for policy, spent in told))
+    return plain_text(", ".join(f"{policy} {spent:.2f}" for policy, spent in told))
 
 
 def _history(why: "Why") -> Table:
     table = _grid(right=0)
     for told in why.history[:_HISTORY]:
-        table.add_row(str(told.decision), told.at, told.verb, _plain(told.text))
+        table.add_row(str(told.decision), told.at, told.verb, plain_text(told.text))
     return table
 
 
@@ -236,7 +239,7 @@ def _section(out: Console, title: str, parts: Iterable[RenderableType]) -> None:
 
 
 def _pair(name: str, text: str) -> Text:
-    return Text(_plain(f"{name}: {text}"))
+    return Text(plain_text(f"{name}: {text}"))
 
 
 def _grid(*, right: int | None = None) -> Table:
@@ -250,14 +253,7 @@ def _grid(*, right: int | None = None) -> Table:
 def _some(names: list[str], count: int) -> str:
     shown = names[:5]
     more = f" and {count - len(shown)} more" if count > len(shown) else ""
-    return _plain(", ".join(shown) + more)
-
-
-def _plain(text: str) -> str:
-    """Without what a terminal would obey: some of it comes from annotations."""
-    return "".join(
-        letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
+    return plain_text(", ".join(shown) + more)
 
 
 def _print(out: Console, part: Any) -> None:

@@ -19,6 +19,10 @@ LogFormat = Literal["text", "json", "klog"]
 
 _ENCODER = msgspec.json.Encoder()
 _KLOG_LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
+# All that ends a line somewhere, or that a terminal obeys: as Python writes it, and as JSON can.
+_BEYOND_ASCII = (*range(0x7F, 0xA0), 0x2028, 0x2029)
+_CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *_BEYOND_ASCII) if code != 9}
+_JSON_CONTROLS = {code: f"\\u{code:04x}" for code in _BEYOND_ASCII}
 # One number for the process: a line that is written during a reload belongs to neither.
 _generation = 1
 
@@ -65,7 +69,7 @@ class _JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = _encodable(self.formatException(record.exc_info))
-        return _ENCODER.encode(line).decode()
+        return _json(line)
 
 
 class _KlogFormatter(logging.Formatter):
@@ -76,7 +80,7 @@ class _KlogFormatter(logging.Formatter):
         # In local time, as klog has it: its lines name no zone.
         when = datetime.fromtimestamp(record.created).strftime("%m%d %H:%M:%S.%f")
         about = {**_about(record), "generation": _generation}
-        pairs = "".join(f" {key}={_ENCODER.encode(value).decode()}" for key, value in about.items())
+        pairs = "".join(f" {key}={_json(value)}" for key, value in about.items())
         place = f"{os.getpid():>7} {record.filename}:{record.lineno}]"
         line = f"{letter}{when} {place} {_one_line(_text(record))}{pairs}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
@@ -110,8 +114,12 @@ def _stamp(record: logging.LogRecord, *, timespec: str = "seconds") -> str:
 
 
 def _one_line(text: str) -> str:
-    """Names come from requests, and one with a newline in it must not forge a line."""
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    """Names come from requests, texts from annotations: none of them may forge a line, or rule a terminal."""
+    return text if text.isprintable() else text.translate(_CONTROLS)
+
+
+def _json(value: object) -> str:
+    return _ENCODER.encode(value).decode().translate(_JSON_CONTROLS)
 
 
 def _text(record: logging.LogRecord) -> str:
