@@ -138,6 +138,14 @@ async def test_a_query_is_no_part_of_the_verb(server: Server) -> None:
     assert (await ask(server, "filter?timeout=5s", BODY)).json["NodeNames"] == NODES
 
 
+async def test_all_of_a_url_leads_to_its_verb(server: Server) -> None:
+    """RFC 9112, 3.2.2: a server has to take it."""
+    whole = request("filter", BODY).replace(b" /filter ", b" http://extender:8888/filter?timeout=5s ")
+    async with await Caller.connect(server) as caller:
+        await caller.send(whole)
+        assert (await caller.reply()).json["NodeNames"] == NODES
+
+
 @pytest.mark.parametrize("size", [70_000, 2_000_000])
 async def test_a_head_without_end_is_cut_off_however_it_comes(server: Server, size: int) -> None:
     async with await Caller.connect(server) as caller:

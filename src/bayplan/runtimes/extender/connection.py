@@ -167,7 +167,7 @@ class Connection(asyncio.BufferedProtocol):
         request = Request(
             self,
             method=parser.get_method().decode("latin-1"),
-            path=self._url.partition(b"?")[0].decode("latin-1"),
+            path=_path_of(self._url),
             headers=self._headers,
             limit=self._server.limits.max_body_bytes,
             keep_alive=parser.should_keep_alive() and parser.get_http_version() == "1.1",
@@ -462,3 +462,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
         else:
             self._idle = self._loop.call_later(max(left, 0.01), self._watch_idle)
+
+
+def _path_of(target: bytes) -> str:
+    """Where a request goes; through a proxy it may come with all of its URL, which a server has to take."""
+    path = target.partition(b"?")[0]
+    if not path.startswith(b"/") and b"://" in path:
+        path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
+    return path.decode("latin-1")
