@@ -194,11 +194,13 @@ async def test_a_packed_answer_is_not_unpacked() -> None:
     [
         pytest.param(500, "kaput", "status 500: kaput", id="an error with its text"),
         pytest.param(200, "<html>", "the answer is not JSON", id="a web page"),
+        pytest.param(200, "[" * 100_000, "the answer is not JSON", id="nested without end"),
+        pytest.param(200, '["\xe9"]', "the answer is not JSON", id="another encoding"),
     ],
 )
 async def test_what_went_wrong_is_said(status: int, body: str, said: str) -> None:
     async def answer(request: web.BaseRequest) -> web.Response:
-        return web.Response(status=status, text=body)
+        return web.Response(status=status, body=body.encode("latin-1"))
 
     with pytest.raises(SourceError, match=said):
         await ask(answer)

@@ -65,7 +65,7 @@ class SourceHttp:
         content = await self.read(url, params=params, body=body)
         try:
             return msgspec.json.decode(content)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             raise SourceError(f"{_shown(url)}: the answer is not JSON: {error}") from error
 
     async def read(self, url: str, *, params: dict[str, str] | None = None, body: Any = None) -> bytes:
