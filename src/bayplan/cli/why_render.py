@@ -192,10 +192,10 @@ def _gang(gang: "GangTried") -> list[RenderableType]:
         by_node.setdefault(node, []).append(pod)
     nodes = _grid()
     for node, pods in sorted(by_node.items())[:_GANG_NODES]:
-        nodes.add_row(_plain(node), str(len(pods)), _some(pods, len(pods)))
+        nodes.add_row(plain_text(node), str(len(pods)), _some(pods, len(pods)))
     if len(by_node) > _GANG_NODES:
         nodes.add_row(f"and {len(by_node) - _GANG_NODES} more")
-    return [Text(_plain(gang.said)), *([nodes] if by_node else [])]
+    return [Text(plain_text(gang.said)), *([nodes] if by_node else [])]
 
 
 def _left_out(group: "LeftOut") -> Text:
