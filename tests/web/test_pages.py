@@ -136,6 +136,16 @@ async def test_a_refusal_is_told_with_its_count_its_nodes_and_what_would_help() 
     assert "cpu 2" in page.text
 
 
+async def test_a_bind_says_where_the_nodes_were_judged() -> None:
+    journal = Journal()
+    journal.note("bind", PodRef.of(make_pod("web", namespace="shop")), generation=1, node="node-0001")
+
+    page = await seen("/decisions/1", journal=journal)
+
+    assert "who preferred this one, is in the pod's decisions before it." in page.text
+    assert page.elements.count(("a", {"href": "/?pod=shop%2Fweb"})) == 2
+
+
 async def test_the_nodes_of_one_reason_can_be_chosen() -> None:
     page = await seen("/decisions/1?group=0&sort=node")
 

@@ -26,6 +26,7 @@ def decision_page(
         notice(line.error, class_="notice bad") if line.error else None,
         notice("Observed only: kube-scheduler was told that every node passes.") if line.observe else None,
         _pod(entry, line),
+        _judged_before(entry, line),
         _groups(entry, query),
         _voices(entry),
         node_table(entry, query, choose(entry, query), wire) if len(entry.rows) else None,
@@ -33,6 +34,14 @@ def decision_page(
         here="/",
         version=version,
     )
+
+
+def _judged_before(entry: Entry, line: Summary) -> Child:
+    """A bind is the newest line of a pod, and the one that says least: where the rest is."""
+    if line.verb != "bind":
+        return None
+    others = tag("a", "decisions before it", href=link("/", pod=entry.pod.key))
+    return tag("p", "Which nodes were refused, and who preferred this one, is in the pod's ", others, ".")
 
 
 def _told(line: Summary) -> Child:
