@@ -41,7 +41,7 @@ def test_what_is_no_recording_is_refused_in_words(tmp_path: Path, content: bytes
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match=r"nowhere: No such file"):
+    with pytest.raises(RecordingError, match=r"nowhere: No such file.* --record FILE` writes one"):
         list(read_lines(tmp_path / "nowhere"))
 
 

@@ -141,6 +141,16 @@ def test_a_cluster_holds_nodes_and_pods() -> None:
             id="an owner without a kind",
         ),
         pytest.param(
+            lambda: make_pod(spec={"nodeSelectr": {"disk": "ssd"}}),
+            "make_pod(): there is no nodeSelectr; did you mean 'nodeSelector'?",
+            id="a key of the spec",
+        ),
+        pytest.param(
+            lambda: make_pod(tolerations=[{"keyy": "gpu", "operator": "Exists"}]),
+            "make_pod(): there is no tolerations.0.keyy; did you mean 'key'?",
+            id="a key of a toleration",
+        ),
+        pytest.param(
             lambda: make_cluster("abc"),
             "make_cluster() wants a list of nodes, such as ['abc']; got 'abc' alone",
             id="a name in place of a list",

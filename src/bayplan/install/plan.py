@@ -20,6 +20,7 @@ from bayplan.install.resources import left_to_us
 from bayplan.install.values import Shape, Values
 from bayplan.install.verbs import verbs_of
 from bayplan.install.versions import KubernetesVersion, parse_version
+from bayplan.kube.unread import unread
 from bayplan.kube.yaml import YamlError, read_documents
 
 SYSTEM_NAMESPACES = ("kube-system", "default")
@@ -101,7 +102,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
     try:
         documents = list(read_documents(path.read_bytes(), source=str(path)))
     except OSError as error:
-        raise InstallError(f"{path}: {error.strerror or error}") from error
+        raise InstallError(unread(path, error)) from error
     except YamlError as error:
         raise InstallError(str(error)) from error
     if not documents:

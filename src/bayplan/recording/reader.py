@@ -118,7 +118,8 @@ def _chunks(path: Path, file: BinaryIO | None) -> Iterator[bytes | Damage]:
             blocks = iter(lambda: opened.read(_CHUNK), b"")
             yield from _unpacked(blocks) if packed else blocks
     except OSError as error:
-        raise RecordingError(unread(path, error)) from error
+        how = "; `bayplan serve --record FILE` writes one"
+        raise RecordingError(unread(path, error, or_else=how)) from error
 
 
 def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes | Damage]:

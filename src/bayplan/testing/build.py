@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
+from bayplan.kube.pod_keys import mistyped_keys
 from bayplan.kube.quantity import amount
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.bynode import by_field
@@ -61,6 +62,9 @@ def make_pod(
         **({"nodeName": node} if node else {}),
         **(spec or {}),
     }
+    for steps, meant in mistyped_keys(body):
+        key = ".".join(map(str, steps))
+        raise ValueError(f"make_pod(): there is no {key}; did you mean {meant!r}?")
     status = {"phase": phase or ("Running" if node else "Pending")}
     pod = msgspec.convert({"metadata": metadata, "spec": body, "status": status}, Pod)
     _check_amounts(container["resources"]["requests"])

@@ -6,7 +6,6 @@ would have filled in is filled in.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ import msgspec
 from bayplan.config.load import ConfigError, explain, place
 from bayplan.config.standard_input import read_standard_input
 from bayplan.kube.pod import Pod
+from bayplan.kube.pod_keys import Steps, mistyped_keys
 from bayplan.kube.quantity import QuantityError, amount
 from bayplan.kube.unread import unread
 from bayplan.kube.yaml import Document, YamlError, read_documents
 from bayplan.runtimes.simulator.admitted import defaulted, with_host_ports
-
-Steps = tuple[str | int, ...]
 
 _TEMPLATE: Steps = ("spec", "template")
 _TEMPLATES: dict[str, Steps] = {
@@ -34,22 +32,6 @@ _TEMPLATES: dict[str, Steps] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
     "PodTemplate": ("template",),
 }
-# What Kubernetes 1.36 knows. A key that is like none of these may be newer, and is let pass.
-_SPEC = (
-    "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy"
-    " enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname"
-    " hostnameOverride imagePullSecrets initContainers nodeName nodeSelector os overhead preemptionPolicy"
-    " priority priorityClassName readinessGates resourceClaims resources restartPolicy runtimeClassName"
-    " schedulerName schedulingGates schedulingGroup securityContext serviceAccount serviceAccountName"
-    " setHostnameAsFQDN shareProcessNamespace subdomain terminationGracePeriodSeconds tolerations"
-    " topologySpreadConstraints volumes workloadRef"
-)
-_CONTAINER = (
-    "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports readinessProbe"
-    " resizePolicy resources restartPolicy restartPolicyRules securityContext startupProbe stdin stdinOnce"
-    " terminationMessagePath terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
-)
-_RESOURCES = "claims limits requests"
 
 
 @dataclass(frozen=True)
@@ -188,22 +170,11 @@ def _check(document: Document, base: Steps, body: dict[str, Any]) -> None:
     spec = body.get("spec")
     if not isinstance(spec, dict):
         raise ConfigError(f"{place(document, base)}: `spec` is missing")
-    _check_keys(document, (*base, "spec"), spec, _SPEC)
+    for steps, meant in mistyped_keys(spec):
+        at = place(document, (*base, "spec", *steps))
+        raise ConfigError(f"{at}: unknown key; did you mean {meant!r}?")
     if not spec.get("containers"):
         raise ConfigError(f"{place(document, (*base, 'spec'))}: `containers` is missing")
-    for kind in ("containers", "initContainers"):
-        listed = spec.get(kind)
-        for number, container in enumerate(listed if isinstance(listed, list) else []):
-            at = (*base, "spec", kind, number)
-            _check_keys(document, at, container, _CONTAINER)
-            _check_keys(document, (*at, "resources"), _mapping(container).get("resources"), _RESOURCES)
-
-
-def _check_keys(document: Document, at: Steps, data: Any, words: str) -> None:
-    known = words.split()
-    for key in _mapping(data):
-        if key not in known and (meant := get_close_matches(key, known, n=1, cutoff=0.75)):
-            raise ConfigError(f"{place(document, (*at, key))}: unknown key; did you mean {meant[0]!r}?")
 
 
 def _check_quantities(document: Document, base: Steps, pod: Pod) -> None:
