@@ -50,7 +50,9 @@ class FirstBinds:
 def test_each_first_bind_meets_with_a_fault(
     cluster: ControlPlane, tmp_path: Path, fault: Fault, timeout: str, events: int
 ) -> None:
-    config = {"extender": {"limits": {"requestTimeout": timeout}}}
+    # With the nudge: kube-scheduler can hear sooner than we do that a place is free, asks, and never again.
+    nudge = {"enabled": True, "interval": "1s"}
+    config = {"extender": {"limits": {"requestTimeout": timeout}}, "cluster": {"nudge": nudge}}
     for number in range(NODES):
         cluster.api.create_node(f"n{number}")
     for number in range(PODS):
