@@ -88,7 +88,7 @@ class NodeTable:
         """The Node objects, in row order."""
         if self._parent is not None and self._rows is not None and not self._objects and len(self):
             parent = self._parent.objects
-            self._objects = [parent[row] for row in self._rows]
+            self._objects = list(map(parent.__getitem__, self._rows.tolist()))
         return self._objects
 
     @property
