@@ -40,6 +40,10 @@ class Mounted:
         """Where a file is read."""
         return self._folder / name
 
+    def files(self) -> Path:
+        """The folder behind the link as it is now: who reads several files takes them all from here."""
+        return (self._folder / "..data").resolve()
+
     def replace(self, certs: Path, side: str) -> None:
         """Hand out what ``bayplan certs`` has made for one side."""
         self._number += 1
@@ -92,8 +96,10 @@ class Site:
 
     def context(self) -> ssl.SSLContext:
         """What the caller has now."""
-        context = ssl.create_default_context(cafile=str(self.client.path("ca.crt")))
-        context.load_cert_chain(self.client.path("tls.crt"), self.client.path("tls.key"))
+        # Through the link, the key could be a newer one than the certificate that was read before it.
+        files = self.client.files()
+        context = ssl.create_default_context(cafile=str(files / "ca.crt"))
+        context.load_cert_chain(files / "tls.crt", files / "tls.key")
         return context
 
     @contextmanager
