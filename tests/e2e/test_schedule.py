@@ -63,8 +63,11 @@ def test_what_fits_nowhere_is_told_in_kube_schedulers_words_and_placed_once_a_no
         theirs = api.wait_event("theirs", "FailedScheduling")
         assert api.wait_event("ours", "FailedScheduling") == theirs
         assert api.wait_unschedulable("ours") == api.wait_unschedulable("theirs") == theirs
-        (condition,) = api.get("pods", "ours")["status"]["conditions"]
-        assert condition["lastTransitionTime"]
+        told = [api.get("pods", name)["status"]["conditions"] for name in ("ours", "theirs")]
+        for (condition,) in told:
+            assert condition.pop("lastTransitionTime")
+        assert told[0] == told[1]
+        assert told[0][0]["observedGeneration"] == 1
 
         api.create_node("large", cpu="8")
         assert api.wait_bound("ours") == "large"
@@ -129,8 +132,8 @@ def test_while_victims_end_the_room_is_kept_and_nobody_else_is_evicted(
         node = wait_until(lambda: nominated(cluster, "urgent"), 30, what="a node is kept for the pod")
         other = {"first": "second", "second": "first"}[node]
         victim = wait_until(lambda: ending(cluster, f"on-{node}"), 30, what="its victim ends")
-        (reason,) = [c["reason"] for c in victim["status"]["conditions"] if c["type"] == "DisruptionTarget"]
-        assert reason == "PreemptionByScheduler"
+        (target,) = [c for c in victim["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+        assert (target["reason"], target["observedGeneration"]) == ("PreemptionByScheduler", 1)
 
         # Another attempt while the victim still ends, and one of a pod that must not take the room.
         api.create_node("tiny", cpu="100m")

@@ -5,6 +5,7 @@ The pod's UID goes along both times: one that was made anew under the same name 
 
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 from bayplan.client.errors import ApiError
 from bayplan.client.rest import ApiClient, pod_path
@@ -22,13 +23,15 @@ async def evict_pod(client: ApiClient, victim: Pod, *, message: str, timeout_sec
     """
     deadline = time.monotonic() + timeout_seconds
     path = pod_path(victim.namespace, victim.name)
-    condition = {
+    condition: dict[str, Any] = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
         "message": message,
         "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
+    if victim.generation:
+        condition["observedGeneration"] = victim.generation
     try:
         await client.request(
             "PATCH",

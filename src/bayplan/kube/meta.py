@@ -33,6 +33,7 @@ class ObjectMeta(Struct, frozen=True, gc=False, omit_defaults=True, rename="came
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
+    generation: int | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None

@@ -152,6 +152,11 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
         return self._meta.uid or ""
 
     @property
+    def generation(self) -> int:
+        """``metadata.generation``: how often its spec has changed; 0 before Kubernetes 1.33."""
+        return self._meta.generation or 0
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``."""
         return only_read(self._meta.labels)

@@ -97,6 +97,11 @@ class Latch:
         """The source that it is a column of."""
         return self.column.source
 
+    @property
+    def field(self) -> str:
+        """Which of the source's values."""
+        return self.column.field
+
     def after(self, numbers: Mapping[str, float], before: frozenset[str]) -> frozenset[str]:
         """Who is on now, by key, of those who were on before; who says nothing stays as it was."""
         on = {key for key, number in numbers.items() if number > self.above}
@@ -143,6 +148,8 @@ class Reading:
     latched: Mapping[Latch, frozenset[str]] = field(default_factory=dict)
     before: "Requested | None" = None
     """What pods requested when the values were made; ``None`` where pods are not known."""
+    missed: set[str] = field(default_factory=set, compare=False)
+    """Fields that were asked for and are not there: a name that was mistyped, or one that no node has now."""
 
     @cached_property
     def laid_out(self) -> Mapping[str, "LaidOut"]:
@@ -160,10 +167,12 @@ class Reading:
 
     def over(self, column: Source | Latch, keys: Strings) -> Values:
         """The column's values, one for each of these names of nodes."""
+        if column.field not in self.fields:
+            self.missed.add(column.field)
         if isinstance(column, Latch):
             on = self.latched.get(column)
             if on is None:
-                on = column.after(numbers(self.fields.get(column.column.field, {})), frozenset())
+                on = column.after(numbers(self.fields.get(column.field, {})), frozenset())
             return places(on, keys) >= 0
         there = self.laid_out.get(column.field, _NOTHING)
         if len(keys.values) < len(there.names):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from bayplan.client.errors import ApiError
+from bayplan.kube.meta import NO_META
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.scheduler.report import Reporter
 from bayplan.testing import make_pod
@@ -72,8 +73,10 @@ class Stage:
         return [(event["reason"], event["note"]) for event in self.api.events]
 
 
-def pod() -> Pod:
-    return make_pod("web", uid="u", spec=OURS)
+def pod(*, generation: int = 0) -> Pod:
+    made = make_pod("web", uid="u", spec=OURS)
+    metadata = msgspec.structs.replace(made.metadata or NO_META, generation=generation)
+    return msgspec.structs.replace(made, metadata=metadata)
 
 
 async def test_a_bound_pod_has_its_event() -> None:
@@ -186,6 +189,15 @@ async def test_a_condition_says_since_when_only_the_first_time() -> None:
     assert third["message"] == FULL
     nominated = [status.get("nominatedNodeName", "unsaid") for status in stage.api.statuses]
     assert nominated == ["unsaid", "n1", None]
+
+
+async def test_a_condition_says_which_generation_of_the_pod_was_judged_and_is_said_again_of_the_next() -> None:
+    stage = Stage()
+    for generation in (1, 1, 2):
+        stage.reporter.unscheduled(pod(generation=generation), "Unschedulable", FULL)
+    await stage.written()
+
+    assert [status["conditions"][0]["observedGeneration"] for status in stage.api.statuses] == [1, 2]
 
 
 async def test_a_condition_that_could_not_be_written_is_tried_again() -> None:

@@ -464,6 +464,52 @@ async def test_values_that_are_of_no_node_are_told_once(
     assert len(caplog.messages) == bool(problem)
 
 
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        pytest.param([Source("load.usd")], [], id="a value that there is"),
+        pytest.param(
+            [Source("load.udd"), Source("load.udd"), Source("load.usd")],
+            ["a policy reads Source('load.udd'), which no node has; did you mean 'load.usd'?"],
+            id="a mistyped one",
+        ),
+        pytest.param(
+            [Source("load.udd").latched(above=2, below=1)],
+            ["a policy reads Source('load.udd'), which no node has; did you mean 'load.usd'?"],
+            id="a latch of a mistyped one",
+        ),
+        pytest.param(
+            [Source("load")],
+            ["a policy reads Source('load'), which no node has; did you mean 'load.usd'?"],
+            id="none of several",
+        ),
+    ],
+)
+async def test_a_value_that_the_source_does_not_have_is_told_once(
+    read: list[Source | Latch], said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World({"n": {"usd": 1.0}})
+    world.nodes = make_cluster([make_node("n")]).nodes
+
+    for _ in range(3):
+        await world.poller.ask()
+        for column in read:
+            world.poller.reading.over(column, world.nodes[world.poller.reading.keys])
+    await world.poller.ask()
+
+    assert caplog.messages == said
+
+
+async def test_a_source_that_said_nothing_yet_lacks_no_value(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(SourceError("down"), {"n": {"usd": 1.0}})
+    world.nodes = make_cluster([make_node("n")]).nodes
+    await world.poller.ask()
+    world.poller.reading.over(Source("load.usd"), world.nodes[world.poller.reading.keys])
+    await world.poller.ask()
+
+    assert [message for message in caplog.messages if "policy reads" in message] == []
+
+
 async def test_without_nodes_in_view_nothing_is_amiss() -> None:
     world = World({"n": 1})
     world.nodes = make_cluster([]).nodes

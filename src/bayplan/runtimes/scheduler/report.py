@@ -41,6 +41,8 @@ class _Said:
     reason: str
     message: str
     nominated_node: str
+    generation: int
+    """That of the pod which it is said of."""
 
 
 class Reporter:
@@ -119,11 +121,11 @@ class Reporter:
         )
         if series.news:
             self._put_series(series)
-        self._condition(pod, _Said(why, message, nominated_node))
+        self._condition(pod, _Said(why, message, nominated_node, pod.generation))
 
     def kept_out(self, pod: Pod, message: str) -> None:
         """A policy keeps the pod out of the queue. As with a gate of Kubernetes' own, there is no Event."""
-        self._condition(pod, _Said("SchedulingGated", message, ""))
+        self._condition(pod, _Said("SchedulingGated", message, "", pod.generation))
 
     def preempted(self, victim: Pod, *, by: Pod) -> None:
         """The victim had to leave for a more important pod."""
@@ -206,6 +208,7 @@ class Reporter:
                 reason=said.reason,
                 message=said.message,
                 nominated_node=nominated if nominated != known else None,
+                generation=said.generation,
                 first=before is None,
             )
 

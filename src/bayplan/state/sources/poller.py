@@ -21,6 +21,7 @@ from bayplan.snapshot.sources import Latch, Match, Reading, Requested
 from bayplan.snapshot.table import NodeTable
 from bayplan.state.sources.calling import Calls
 from bayplan.state.sources.http import SourceError, SourceHttp
+from bayplan.state.sources.missing import Missing
 from bayplan.state.sources.threads import AT_ONCE
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,7 @@ class Poller:
         self._fresh = False
         self._read_at = float("-inf")
         self._before: deque[tuple[float, Requested]] = deque()
+        self._missing = Missing(source.name)
 
     async def run(self) -> None:
         """Ask until cancelled."""
@@ -158,9 +160,10 @@ class Poller:
             log.info("source %s answers again", self.source.name)
         self.failures, self.error = 0, ""
         before = self._reading
+        self._missing.tell(before)
         latched = {
             latch: latch.after(
-                numbers(fields.get(latch.column.field, {})), before.latched.get(latch, frozenset())
+                numbers(fields.get(latch.field, {})), before.latched.get(latch, frozenset())
             )
             for latch in self._latches
         }
