@@ -1,6 +1,6 @@
 """The label filter of the benchmarks, over whole columns: an SSD is needed, points are preferred.
 
-It looks at labels of nodes alone, and says so: what it says of one pod holds for the next.
+It looks at labels of nodes alone, as its source shows: what it says of one pod holds for the next.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ POINTS = bayplan.Label("example.com/points", int, default=0)
 NO_SSD = bayplan.Reason("node has no SSD")
 
 
-@bayplan.filter(reads="node")
+@bayplan.filter
 def on_ssd(nodes: bayplan.NodeTable) -> bayplan.Verdict:
     """Only nodes with an SSD."""
     return NO_SSD.where(nodes[DISK] != "ssd")
 
 
-@bayplan.score(range=(0, 10), reads="node")
+@bayplan.score(range=(0, 10))
 def points(nodes: bayplan.NodeTable) -> NDArray[np.float64]:
     """As many as the label says."""
     found: NDArray[np.float64] = nodes[POINTS]

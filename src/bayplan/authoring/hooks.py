@@ -63,24 +63,35 @@ class HookSpec:
     recheck: bool = False
     first: bool = False
     reads: ReadsOf = "cluster"
+    reads_said: bool = False
+    """Whether its author says so; else it is what its source shows, or anything."""
+    idle: frozenset[str] = frozenset()
+    """Parameters that it takes and does nothing with."""
 
     @property
     def per_node(self) -> bool:
         """Whether it is called once a node rather than once with the table."""
         return "node" in self.parameters
 
+    @property
+    def uses_pod(self) -> bool:
+        """Whether it may look at the pod."""
+        return "pod" in self.parameters and "pod" not in self.idle
+
 
 @overload
 def filter(function: F, /) -> F: ...
 @overload
-def filter(*, recheck: bool = False, first: bool = False, reads: ReadsOf = "cluster") -> Callable[[F], F]: ...
+def filter(
+    *, recheck: bool = False, first: bool = False, reads: ReadsOf | None = None
+) -> Callable[[F], F]: ...
 def filter(
     function: F | None = None,
     /,
     *,
     recheck: bool = False,
     first: bool = False,
-    reads: ReadsOf = "cluster",
+    reads: ReadsOf | None = None,
 ) -> F | Callable[[F], F]:
     """A hard rule: which nodes may be used.
 
@@ -105,6 +116,7 @@ def filter(
     ``reads`` is a promise that makes answers faster: that the answer about a node depends on the pod and on
     that node alone (``"node"``), on the nodes that are asked about (``"nodes"``), or on the node and the pods
     on it (``"pods"``), and not on the pod's name. The hook is then asked again only about what has changed.
+    Without it ``"node"`` is taken where the source shows it; ``reads="cluster"`` has it asked each time.
     """
     return decorate(function, "filter", recheck=recheck, first=first, reads=reads)
 
@@ -126,7 +138,7 @@ def score(
     range: tuple[float, float] | None = None,
     best: Literal["high", "low"] = "high",
     weight: float = 1.0,
-    reads: ReadsOf = "cluster",
+    reads: ReadsOf | None = None,
 ) -> Callable[[F], F]: ...
 def score(
     function: F | None = None,
@@ -135,7 +147,7 @@ def score(
     range: tuple[float, float] | None = None,
     best: Literal["high", "low"] = "high",
     weight: float = 1.0,
-    reads: ReadsOf = "cluster",
+    reads: ReadsOf | None = None,
 ) -> F | Callable[[F], F]:
     """A preference: a number for each node, the highest is best; ``None`` or NaN is no opinion.
 
@@ -267,6 +279,9 @@ def where(thing: Any) -> str:
 def decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F], F]:
     """Mark the function as a hook of that kind; without one, what will."""
 
+    reads = options.get("reads")
+    given = {**options, "reads": "cluster" if reads is None else reads, "reads_said": reads is not None}
+
     def mark(target: F) -> F:
         if not inspect.isfunction(target):
             raise PolicyError(f"@bayplan.{kind} is for functions and methods, not {target!r}")
@@ -278,7 +293,7 @@ def decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F]
                 f"{where(target)} {target.__name__}: a function is one hook, and this is a `{before.kind}`"
                 f" already; write another one for `{kind}`"
             )
-        spec = HookSpec(kind, _parameters(target, kind), where(target), **options)
+        spec = HookSpec(kind, _parameters(target, kind), where(target), **given)
         _check_reads(target, spec)
         setattr(target, HOOK, spec)
         return target

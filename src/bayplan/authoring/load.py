@@ -19,6 +19,7 @@ from bayplan.authoring.imports import import_file, import_module
 from bayplan.authoring.installed import find_named
 from bayplan.authoring.registry import FailurePolicy, Hook, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
+from bayplan.authoring.shown.read_off import read_off
 from bayplan.authoring.source import SOURCE, SourceHook, SourceSpec
 from bayplan.kube.yaml import suggest
 from bayplan.snapshot.columns import Label, NodeAnnotation
@@ -68,7 +69,7 @@ class Definition:
             instance = self._instance(settings)
             columns += _columns_in(vars(self.cls)) + _columns_in(getattr(instance, "__dict__", {}))
             specs = class_hooks(self.cls)
-            pairs = [(n, getattr(instance, n), spec) for n, spec in specs.items()]
+            pairs = [(n, m := getattr(instance, n), read_off(m, spec, None)) for n, spec in specs.items()]
         hooks = tuple(Hook(title, n, spec, function, settings) for n, function, spec in pairs)
         sources = tuple(SourceHook(n, getattr(f, SOURCE), f, settings) for n, f in self.sources)
         return Policy(title, hooks, weight, scope, failure_policy, columns, sources)
@@ -135,7 +136,11 @@ def definitions(module: ModuleType) -> list[Definition]:
     own = [(n, v) for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
     loose = tuple((n, v) for n, v in own if isinstance(getattr(v, HOOK, None), HookSpec))
     classes = [v for _, v in own if isinstance(v, type) and POLICY in vars(v)]
-    _check_lost(module)
+    tree = _tree(module)
+    if tree is not None:
+        _check_lost(tree, Path(_origin(module)).name)
+    for _, function in loose:
+        setattr(function, HOOK, read_off(function, _spec(function), tree))
     _check_marked([v for _, v in own if isinstance(v, type)], classes)
     sources = tuple((n, v) for n, v in own if isinstance(getattr(v, SOURCE, None), SourceSpec))
     found = [Definition(_stem(module), loose, None, columns)] if loose or (sources and not classes) else []
@@ -150,14 +155,16 @@ def definitions(module: ModuleType) -> list[Definition]:
     return [replace(found[0], sources=sources), *found[1:]]
 
 
-def _check_lost(module: ModuleType) -> None:
-    """A hook that another one of the same name takes the place of would be lost without a word."""
-    path = Path(_origin(module))
+def _tree(module: ModuleType) -> ast.Module | None:
+    """The module's source; ``None`` for one that is not in a file, or not in one of Python."""
     try:
-        tree = ast.parse(path.read_bytes())
+        return ast.parse(Path(_origin(module)).read_bytes())
     except (OSError, SyntaxError, ValueError):
-        # A module that is not in a file, or not in one of Python.
-        return
+        return None
+
+
+def _check_lost(tree: ast.Module, file: str) -> None:
+    """A hook that another one of the same name takes the place of would be lost without a word."""
     for body in (tree.body, *(one.body for one in tree.body if isinstance(one, ast.ClassDef))):
         lines: dict[str, int] = {}
         for one in body:
@@ -165,7 +172,7 @@ def _check_lost(module: ModuleType) -> None:
                 continue
             if one.name in lines:
                 raise PolicyError(
-                    f"{path.name}:{one.lineno} {one.name}: a hook of this name is in line {lines[one.name]},"
+                    f"{file}:{one.lineno} {one.name}: a hook of this name is in line {lines[one.name]},"
                     " and would be lost; give one of them another name"
                 )
             lines[one.name] = one.lineno

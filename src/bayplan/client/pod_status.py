@@ -24,10 +24,15 @@ async def write_unscheduled(
 
     A conflict (409) where the pod is not as it was any more: bound meanwhile, perhaps, and then this would
     say the opposite of what is true for as long as the pod lives. ``first`` says that the condition was not
-    so before: the time of the change is written then. ``generation`` is that of the pod that was judged; 0 where
-    pods have none, before Kubernetes 1.33. Needs the right to patch ``pods/status``.
+    so before: the time of the change is written then. ``generation`` is that of the pod that was judged; 0
+    where pods have none, before Kubernetes 1.33. Needs the right to patch ``pods/status``.
     """
-    condition: dict[str, Any] = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    condition: dict[str, Any] = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": reason,
+        "message": message,
+    }
     if generation:
         condition["observedGeneration"] = generation
     if first:

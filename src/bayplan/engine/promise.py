@@ -5,7 +5,6 @@ nodes, and looked at again now and then while answers rely on it. One that nobod
 kept, can be looked for in the same way.
 """
 
-import dis
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -59,7 +58,7 @@ def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] |
     policy hands something out, or has numbers from outside, which may be compared with what runs there.
     """
     silent = [hook for hook in policy.hooks if _is_silent(hook)]
-    if any(not {"now", "cluster"}.isdisjoint(hook.spec.parameters) or _uses_pod(hook) for hook in silent):
+    if any(not {"now", "cluster"}.isdisjoint(hook.spec.parameters) or hook.spec.uses_pod for hook in silent):
         return None
     if any(isinstance(each, Units | Source | Latch) for each in policy.columns):
         return None
@@ -72,15 +71,6 @@ def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] |
         f for judge in (filter_nodes, score_nodes) for f in judge([promising], asked, attempt).failures
     ]
     return None if failures or any(tried(promising, asked, attempt)) else silent
-
-
-def _uses_pod(hook: Hook) -> bool:
-    """Whether its code does anything with ``pod``; many take it because examples do."""
-    code = getattr(hook.function, "__code__", None)
-    if code is None or "pod" not in code.co_varnames:
-        # It takes none; or another function is around it, and what is inside is not to be seen.
-        return "pod" in hook.spec.parameters
-    return any(step.argval == "pod" for step in dis.get_instructions(code))
 
 
 def _is_silent(hook: Hook) -> bool:

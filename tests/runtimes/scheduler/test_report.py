@@ -191,7 +191,9 @@ async def test_a_condition_says_since_when_only_the_first_time() -> None:
     assert nominated == ["unsaid", "n1", None]
 
 
-async def test_a_condition_says_which_generation_of_the_pod_was_judged_and_is_said_again_of_the_next() -> None:
+async def test_a_condition_says_which_generation_of_the_pod_was_judged_and_is_said_again_of_the_next() -> (
+    None
+):
     stage = Stage()
     for generation in (1, 1, 2):
         stage.reporter.unscheduled(pod(generation=generation), "Unschedulable", FULL)

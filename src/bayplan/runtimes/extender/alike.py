@@ -36,6 +36,6 @@ class Alike:
 
 
 def _looks_at_pods(policy: Policy) -> bool:
-    """Whether a hook of the policy asks for the pod."""
+    """Whether a hook of the policy does anything with the pod."""
     hooks = (*policy.of_kind("filter"), *policy.of_kind("score"))
-    return any("pod" in hook.spec.parameters for hook in hooks)
+    return any(hook.spec.uses_pod for hook in hooks)

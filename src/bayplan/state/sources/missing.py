@@ -1,6 +1,6 @@
 """Values that policies ask a polled source for and that it does not have: mostly a name that was mistyped.
 
-They read as NaN, which is no error: a value may be missing for good reasons. So it is told, once for each name.
+They read as NaN, which is no error: a value may be missing for good reasons. So each name is told, once.
 """
 
 import logging

@@ -162,9 +162,7 @@ class Poller:
         before = self._reading
         self._missing.tell(before)
         latched = {
-            latch: latch.after(
-                numbers(fields.get(latch.field, {})), before.latched.get(latch, frozenset())
-            )
+            latch: latch.after(numbers(fields.get(latch.field, {})), before.latched.get(latch, frozenset()))
             for latch in self._latches
         }
         changed = fields != self.reading.fields

@@ -1,0 +1,1 @@
+"""What the source of a hook shows, so that nobody has to promise it."""

@@ -1,0 +1,101 @@
+"""The names of a module that stay what they are once it is loaded.
+
+A name that some function may bind again, or a list that somebody may add to, is not among them.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from bayplan.authoring.verdict import Reason
+from bayplan.snapshot.columns import Label, NodeAnnotation
+from bayplan.snapshot.sources import Latch, Source
+
+_SCALARS = (str, bytes, int, float, bool, type(None))
+_FROZEN = (re.Pattern, Reason, Label, NodeAnnotation, Source, Latch)
+# With one of these anywhere in a module, any of its names may become another.
+_DYNAMIC = frozenset({"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "__import__"})
+_ONLY_READ = frozenset({"get", "keys", "values", "items", "count", "index"})
+
+
+class Constants:
+    """What the names of one module are, as far as its source shows that they stay so."""
+
+    def __init__(self, tree: ast.Module, names: Mapping[str, Any]) -> None:
+        self._names = names
+        self._parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+        self._uses: dict[str, list[ast.Name]] = {}
+        self._changing: set[str] = set()
+        self._dynamic = False
+        for one in ast.walk(tree):
+            match one:
+                case ast.Name(id=name):
+                    self._uses.setdefault(name, []).append(one)
+                    self._dynamic |= name in _DYNAMIC
+                case ast.Global(names=several):
+                    self._changing.update(several)
+                case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()):
+                    # Of this module, perhaps, under another name.
+                    self._changing.add(name)
+                case ast.Attribute(attr="__dict__" | "__setattr__"):
+                    self._dynamic = True
+
+    def stays(self, name: str) -> bool:
+        """Whether the name is bound to the same thing for good; not whether that thing stays the same."""
+        return not self._dynamic and name in self._names and name not in self._changing
+
+    def is_builtin(self, name: str) -> bool:
+        """Whether it is one of Python's own names, and stays so."""
+        there = name in self._names or name in self._changing or self._dynamic
+        return not there and hasattr(builtins, name)
+
+    def is_constant(self, name: str) -> bool:
+        """A value that nobody changes: a number, a text, a `Label`, a dict that is only read."""
+        if not self.stays(name):
+            return False
+        value = self._names[name]
+        return _is_frozen(value) or (_is_flat(value) and self._is_only_read(name))
+
+    def _is_only_read(self, name: str) -> bool:
+        """Whether it is written out in the module once, and nothing is done with it but reading."""
+        bound = [use for use in self._uses.get(name, ()) if not isinstance(use.ctx, ast.Load)]
+        if len(bound) != 1:
+            return False
+        match self._parents[bound[0]]:
+            case ast.Assign(targets=[_], value=value) | ast.AnnAssign(value=ast.expr() as value):
+                pass
+            case _:
+                return False
+        if not isinstance(value, ast.Dict | ast.Set | ast.List):
+            # What another function made may be known elsewhere, too.
+            return False
+        return all(use is bound[0] or self._reads(use) for use in self._uses[name])
+
+    def _reads(self, use: ast.Name) -> bool:
+        parent = self._parents[use]
+        match parent:
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[found]):
+                return found is use
+            case ast.Subscript(value=found, ctx=ast.Load()):
+                return found is use
+            case ast.Attribute(attr=method, ctx=ast.Load()):
+                called = self._parents[parent]
+                return method in _ONLY_READ and isinstance(called, ast.Call) and called.func is parent
+            case ast.For(iter=found) | ast.comprehension(iter=found):
+                return found is use
+        return False
+
+
+def _is_frozen(value: Any) -> bool:
+    if type(value) in _SCALARS or type(value) in _FROZEN:
+        return True
+    return type(value) in (tuple, frozenset) and all(map(_is_frozen, value))
+
+
+def _is_flat(value: Any) -> bool:
+    """A dict, set or list of what is frozen."""
+    if type(value) is dict:
+        return all(map(_is_frozen, value)) and all(map(_is_frozen, value.values()))
+    return type(value) in (set, list) and all(map(_is_frozen, value))

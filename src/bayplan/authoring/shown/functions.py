@@ -1,0 +1,136 @@
+"""What a function returns, statement by statement; `Unproven` where it does more than to work it out."""
+
+import ast
+from collections.abc import Sequence
+from types import CodeType, FunctionType
+
+from bayplan.authoring.shown.constants import Constants
+from bayplan.authoring.shown.expressions import Expressions
+from bayplan.authoring.shown.words import Kind, Unproven, one_of, worked_out
+
+_DEEP = 4
+
+
+def returned(
+    function: FunctionType,
+    parameters: dict[str, Kind],
+    tree: ast.Module,
+    constants: Constants,
+    *,
+    depth: int = 0,
+) -> set[Kind]:
+    """What it may return, given these; ``tree`` is the source of its module."""
+    code = function.__code__
+    if depth > _DEEP or function.__defaults__ or function.__kwdefaults__ or code.co_freevars:
+        raise Unproven
+
+    def called(other: FunctionType, given: list[Kind]) -> Kind:
+        names = other.__code__.co_varnames[: other.__code__.co_argcount]
+        if len(names) != len(given):
+            raise Unproven
+        found = returned(other, dict(zip(names, given, strict=True)), tree, constants, depth=depth + 1)
+        return found.pop() if len(found) == 1 else one_of(list(found))
+
+    own = frozenset((*code.co_varnames, *code.co_cellvars))
+    expressions = Expressions(constants, function.__globals__, own, called)
+    expressions.local = dict(parameters)
+    statements = _Statements(expressions)
+    statements.block(_definition(tree, code).body)
+    # Who comes to the end returns None.
+    return statements.returned or {Kind.SCALAR}
+
+
+class _Statements(ast.NodeVisitor):
+    """Follows the statements of one function."""
+
+    def __init__(self, expressions: Expressions) -> None:
+        self.returned: set[Kind] = set()
+        self._expressions = expressions
+
+    def generic_visit(self, node: ast.AST) -> None:  # noqa: ARG002 - any of them
+        """Whatever is not below."""
+        raise Unproven
+
+    def block(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            self.visit(statement)
+
+    def visit_Pass(self, _: ast.Pass) -> None:
+        pass
+
+    def visit_Break(self, _: ast.Break) -> None:
+        pass
+
+    def visit_Continue(self, _: ast.Continue) -> None:
+        pass
+
+    def visit_Expr(self, statement: ast.Expr) -> None:
+        self._expressions.plain(statement.value)
+
+    def visit_Return(self, statement: ast.Return) -> None:
+        if statement.value is not None:
+            self.returned.add(self._expressions.of(statement.value))
+
+    def visit_If(self, statement: ast.If) -> None:
+        self._expressions.plain(statement.test)
+        self.block(statement.body)
+        self.block(statement.orelse)
+
+    def visit_Assign(self, statement: ast.Assign) -> None:
+        kind = self._expressions.of(statement.value)
+        for target in statement.targets:
+            self._expressions.bind(target, kind)
+
+    def visit_AnnAssign(self, statement: ast.AnnAssign) -> None:
+        if statement.value is not None:
+            self._expressions.bind(statement.target, self._expressions.of(statement.value))
+
+    def visit_AugAssign(self, statement: ast.AugAssign) -> None:
+        target = statement.target
+        if not isinstance(target, ast.Name) or not isinstance(statement.op, ast.Add | ast.Sub):
+            raise Unproven
+        before = self._expressions.visit_Name(target)
+        kind = worked_out([before, self._expressions.of(statement.value)])
+        if kind is Kind.ROWS:
+            # It would be written into the column itself.
+            raise Unproven
+        self._expressions.bind(target, kind)
+
+    def visit_For(self, statement: ast.For) -> None:
+        self._expressions.plain(statement.iter)
+        self._expressions.bind(statement.target, Kind.VALUE)
+        before: dict[str, Kind] = {}
+        while before != self._expressions.local:
+            # What a name is in the end of a round it is at the beginning of the next one.
+            before = dict(self._expressions.local)
+            self.block(statement.body)
+        self.block(statement.orelse)
+
+    def visit_Try(self, statement: ast.Try) -> None:
+        self.block(statement.body)
+        for handler in statement.handlers:
+            types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            if handler.name or not all(map(self._is_builtin, types)):
+                raise Unproven
+            self.block(handler.body)
+        self.block(statement.orelse)
+        self.block(statement.finalbody)
+
+    def _is_builtin(self, name: ast.expr | None) -> bool:
+        return isinstance(name, ast.Name) and self._expressions.is_builtin(name.id)
+
+
+def _definition(tree: ast.Module, code: CodeType) -> ast.FunctionDef:
+    """Where the function is written; `Unproven` where what runs is not what stands there."""
+    for one in tree.body:
+        if isinstance(one, ast.FunctionDef) and one.name == code.co_name:
+            line = min([one.lineno, *(decorator.lineno for decorator in one.decorator_list)])
+            if line == code.co_firstlineno and _makes(tree, code):
+                return one
+    raise Unproven
+
+
+def _makes(tree: ast.Module, code: CodeType) -> bool:
+    """Whether this source makes this code: the file may have changed since it was loaded."""
+    made = compile(tree, code.co_filename, "exec", dont_inherit=True)
+    return any(isinstance(one, CodeType) and one == code for one in made.co_consts)

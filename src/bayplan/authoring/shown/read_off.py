@@ -1,0 +1,54 @@
+"""Whether a hook's answer about a node is about that node alone, and which parameters it does nothing with.
+
+Most first policies compare labels. Such a function need not promise ``reads="node"``: its source shows it.
+Where the source shows nothing, the hook is asked about each pod, as one that promises nothing is.
+"""
+
+import ast
+import dis
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from bayplan.authoring.hooks import HookSpec
+from bayplan.authoring.shown.constants import Constants
+from bayplan.authoring.shown.functions import returned
+from bayplan.authoring.shown.words import PARAMETERS, PLAIN, Kind, Unproven
+
+# Names, and numbers by their place, are those of the nodes that are asked about.
+_FROM_A_TABLE = frozenset({Kind.ROWS, Kind.VERDICT, Kind.SCALAR, Kind.REASON})
+# Who calls one of these may find a parameter without its name.
+_BY_ANOTHER_WAY = frozenset({"locals", "vars", "dir", "eval", "exec"})
+
+
+def read_off(function: Callable[..., Any], spec: HookSpec, tree: ast.Module | None) -> HookSpec:
+    """The spec with what the source shows. ``tree`` is that of the function's module, where there is one."""
+    plain = function.__func__ if isinstance(function, MethodType) else function
+    if not isinstance(plain, FunctionType):
+        return spec
+    found = replace(spec, idle=frozenset(_idle(plain.__code__, spec.parameters)))
+    silent = spec.kind in ("filter", "score") and not spec.reads_said
+    if tree is None or not silent or not _is_about_the_node(plain, spec, tree):
+        return found
+    return replace(found, reads="node")
+
+
+def _idle(code: CodeType, parameters: Sequence[str]) -> Iterator[str]:
+    """Many take ``pod`` because examples do."""
+    if not _BY_ANOTHER_WAY.isdisjoint(code.co_names):
+        return
+    used = {step.argval for step in dis.get_instructions(code)}
+    # One that the code does not have is taken by another function inside it.
+    yield from (name for name in parameters if name in code.co_varnames and name not in used)
+
+
+def _is_about_the_node(function: FunctionType, spec: HookSpec, tree: ast.Module) -> bool:
+    if not set(spec.parameters) <= PARAMETERS.keys():
+        return False
+    constants = Constants(tree, function.__globals__)
+    try:
+        found = returned(function, {name: PARAMETERS[name] for name in spec.parameters}, tree, constants)
+    except Unproven:
+        return False
+    return found <= (PLAIN if spec.per_node else _FROM_A_TABLE)
