@@ -33,6 +33,18 @@ ON_SSD = """
     def points(nodes):
         return nodes[POINTS]
 """
+FIRST = """
+    import bayplan
+
+    @bayplan.filter
+    def on_ssd(pod, node):
+        if node.labels.get("disk") != "ssd":
+            return "node has no SSD"
+
+    @bayplan.score
+    def points(pod, node):
+        return int(node.labels.get("points", 0))
+"""
 EXPRESSION = {
     "policies": [
         {
@@ -97,12 +109,18 @@ def test_pods_go_where_the_policies_want_them_before_and_after_a_node_has_change
         assert known(bayplan, "filter") >= before + 3
 
 
-def test_an_expression_needs_no_promise(cluster: ControlPlane, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("policy", "config"),
+    [pytest.param("", EXPRESSION, id="expression"), pytest.param(FIRST, {}, id="first policy")],
+)
+def test_what_shows_what_it_reads_needs_no_promise(
+    policy: str, config: dict[str, Any], cluster: ControlPlane, tmp_path: Path
+) -> None:
     cluster.api.create_node("slow", labels={"disk": "hdd"})
     for name in ("a", "b"):
         cluster.api.create_node(name, labels={"disk": "ssd", "points": {"a": "1", "b": "7"}[name]})
     with (
-        Extender(cluster.api, tmp_path, "", kubeconfig=cluster.kubeconfig, config=EXPRESSION) as bayplan,
+        Extender(cluster.api, tmp_path, policy, kubeconfig=cluster.kubeconfig, config=config) as bayplan,
         cluster.scheduler(extenders=[bayplan.entry(weight=100)]),
     ):
         for number in range(5):
