@@ -168,8 +168,11 @@ def test_a_promise_about_what_is_read_is_tried(tmp_path: Path, code: str, *, bro
     assert all("policy.py:4 h: promises reads=" in text and "depends on" in text for text in found)
 
 
-LABELLED = "@bayplan.filter\ndef f(pod, node):\n    return 'rack' in node.labels\n\n"
-FIXED = "@bayplan.score(range=(0, 9e9))\ndef s(nodes):\n    return nodes['memory.allocatable']\n\n"
+# Right, and written so that the source alone does not show it.
+LABELLED = "@bayplan.filter\ndef f(pod, node):\n    return 'rack' in dict.fromkeys(node.labels)\n\n"
+FIXED = (
+    "@bayplan.score(range=(0, 9e9))\ndef s(nodes):\n    return nodes['memory.allocatable'].astype(float)\n\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +181,10 @@ FIXED = "@bayplan.score(range=(0, 9e9))\ndef s(nodes):\n    return nodes['memory
         pytest.param(LABELLED + FIXED, ["f", "s"], id="two that look at the node alone"),
         pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='node'"), ["f"], id="one has promised it"),
         pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='pods'"), [], id="one promises less"),
+        pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='cluster'"), [], id="one reads anything"),
+        pytest.param(
+            LABELLED + FIXED.replace(".astype(float)", ""), ["f"], id="one whose source shows it already"
+        ),
         pytest.param(LABELLED + FIXED.replace("allocatable", "free"), [], id="one looks at pods"),
         pytest.param(
             "@bayplan.score\ndef s(nodes):\n"

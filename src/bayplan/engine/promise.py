@@ -74,7 +74,7 @@ def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] |
 
 
 def _is_silent(hook: Hook) -> bool:
-    return hook.spec.kind in ("filter", "score") and hook.spec.reads == "cluster"
+    return hook.spec.kind in ("filter", "score") and hook.spec.reads == "cluster" and not hook.spec.reads_said
 
 
 def _promising(hook: Hook) -> Hook:
