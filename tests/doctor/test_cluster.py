@@ -10,9 +10,9 @@ from bayplan.doctor.cluster import Cluster, Handshake, check_cluster
 from bayplan.doctor.files import read_text
 from bayplan.doctor.finding import Where
 from bayplan.doctor.managed import check_managed_resources
-from bayplan.doctor.manifests import ANNOTATION
+from bayplan.doctor.manifests import ANNOTATION, schedules
 from bayplan.doctor.ours import read_ours
-from bayplan.doctor.rights import Right, Rights, needed
+from bayplan.doctor.rights import Right, Rights, needed, needed_to_schedule
 from bayplan.doctor.scheduler_file import SchedulerFile
 from bayplan.doctor.setting import Setting, Version
 from tests.doctor.cases import FOLDER, NOW, read_case
@@ -167,6 +167,31 @@ def test_the_rights_that_are_needed_follow_from_the_files(name: str, expected: s
 
     assert rights - {"list nodes", "watch nodes", "get nodes", "list pods", "watch pods"} == expected
     assert {"list nodes", "watch pods"} <= rights
+
+
+def test_a_scheduler_of_ours_needs_what_its_own_table_has() -> None:
+    rights = {str(right) for right in needed_to_schedule(Setting())}
+
+    assert {"create pods/binding", "patch pods/status", "watch persistentvolumes"} <= rights
+    # A node that nobody has told it of is nothing to it, and the name of its Lease is not known here.
+    assert "get nodes" not in rights
+    assert not [right for right in rights if "leases" in right]
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        pytest.param({"command": ["bayplan"], "args": ["schedule", "--config=x"]}, True, id="as printed"),
+        pytest.param({"command": ["bayplan", "schedule"]}, True, id="in one list"),
+        pytest.param({"command": ["bayplan"], "args": ["serve", "--config=x"]}, False, id="an extender"),
+        pytest.param({"command": ["kube-scheduler"]}, False, id="beside kube-scheduler"),
+        pytest.param({}, False, id="nothing said"),
+    ],
+)
+def test_a_pod_that_schedules_is_told_from_one_that_is_asked(
+    container: dict[str, list[str]], expected: bool
+) -> None:
+    assert schedules({"spec": {"containers": [container]}}) is expected
 
 
 def test_the_lease_is_asked_about_by_its_name_as_roles_allow_it() -> None:

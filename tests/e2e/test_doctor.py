@@ -23,6 +23,9 @@ from bayplan.doctor.manifests import ANNOTATION
 from bayplan.doctor.scheduler_file import SchedulerFile
 from bayplan.doctor.setting import Version
 from bayplan.doctor.tls import certificate_files
+from bayplan.install.evaluate import holds
+from bayplan.install.names import Release
+from bayplan.install.rights import RIGHTS
 from tests.controlplane.certs import KeyPair, make_ca
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.manifests import node_manifest, pod_manifest
@@ -53,6 +56,8 @@ FATAL = {
     "value-out-of-range",
     "weight",
 }
+SCHEDULES = Release({"shape": "standalone", "verbs": {"bind": False}, "config": {}}, namespace="", minor=36)
+NODES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
 VIEW = [
     {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"]},
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
@@ -225,6 +230,43 @@ def test_a_healthy_cluster_is_clean(cluster: ControlPlane) -> None:
     assert code == 0
 
 
+def test_a_scheduler_of_ours_needs_the_rights_of_one(cluster: ControlPlane) -> None:
+    table = [line for line in RIGHTS if not line.own and holds(line.when, SCHEDULES)]
+    rules = [
+        {"apiGroups": [line.group], "resources": list(line.resources), "verbs": list(line.verbs)}
+        for line in table
+    ]
+    cluster.kubeconfig_for("schedules", rules, credential="token")
+    command = {"name": "bayplan", "image": "bayplan", "command": ["bayplan"], "args": ["schedule"]}
+    pod = bayplan_pod("schedules")
+    pod["spec"]["containers"] = [command]
+    cluster.api.create("pods", pod)
+
+    assert doctor("--live", "--kubeconfig", cluster.kubeconfig) == (0, [])
+
+    less = [rule for rule in rules if "pods/binding" not in rule["resources"]]
+    cluster.kubeconfig_for("schedules", less, credential="token")
+    findings = doctor("--live", "--kubeconfig", cluster.kubeconfig)[1]
+    assert of(findings, "rbac-missing") == [
+        "service account default/schedules may not create pods/binding: bind"
+    ]
+
+
+def test_a_server_that_follows_nodes_alone_needs_no_right_to_pods(cluster: ControlPlane) -> None:
+    cluster.kubeconfig_for("nodes", NODES, credential="token")
+    cluster.api.create("pods", bayplan_pod("nodes"))
+    said = {finding["id"] for finding in doctor("--live", "--kubeconfig", cluster.kubeconfig)[1]}
+    text = (
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies: [{use: policy.py}]\n"
+        "cluster: {source: in-cluster, nodesOnly: true}\n"
+    )
+    files = {"bayplan.yaml": text, "policy.py": "import bayplan  # nodesOnly"}
+    cluster.api.create("configmaps", {"metadata": {"name": "bayplan-config"}, "data": files})
+
+    assert said == {"rbac-missing"}
+    assert doctor("--live", "--kubeconfig", cluster.kubeconfig) == (0, [])
+
+
 def test_rights_that_are_missing_are_named(cluster: ControlPlane) -> None:
     cluster.kubeconfig_for("poor", VIEW[1:], credential="token")
     cluster.api.create("pods", bayplan_pod("poor"))
@@ -340,6 +382,21 @@ def test_the_certificate_that_the_extender_shows_is_looked_at(
 
     about = [f["id"] for f in findings if f["id"].startswith(("certificate", "extender"))]
     assert about == ([trap] if trap else [])
+
+
+def test_a_ca_that_cannot_be_looked_at_is_not_looked_at(cluster: ControlPlane, tmp_path: Path) -> None:
+    authority = make_ca("extenders", tmp_path / "ca", days=400)
+    pair = authority.issue("extender", ips=["127.0.0.1"], server=True, days=365)
+    text = (FOLDER / "clean-sidecar.yaml").read_text()
+    with showing(pair) as port:
+        secured = text.replace("http://127.0.0.1:8888", f"https://127.0.0.1:{port}")
+        file = tmp_path / "scheduler.yaml"
+        # A folder that is for root alone is an error of the same kind, but not to root.
+        file.write_text(f"{secured}  enableHTTPS: true\n  tlsConfig: {{caFile: /{'x' * 300}/ca.crt}}\n")
+
+        _, findings = doctor(file, "--live", "--kubeconfig", cluster.kubeconfig)
+
+    assert not [f["id"] for f in findings if f["id"].startswith("certificate")]
 
 
 def test_a_cluster_that_does_not_answer_is_no_cluster(tmp_path: Path, control_plane: ControlPlane) -> None:

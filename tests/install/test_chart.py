@@ -192,6 +192,11 @@ def test_helm_leaves_the_pods_out_where_nodes_alone_are_followed(tmp_path: Path)
     assert {name for rule in role["rules"] for name in rule["resources"]} == {"nodes"}
 
 
+PAGE = "page: {{listen: '{}', tokenFile: /etc/page/token}}"
+MOUNTED = {
+    "extraVolumes": [{"name": "page", "secret": {"secretName": "page"}}],
+    "extraVolumeMounts": [{"name": "page", "mountPath": "/etc/page"}],
+}
 SHARES = "policies: [{use: SharedResource, args: {resource: example.com/gpu, capacity: example.com/gpus}}]"
 
 
@@ -209,6 +214,11 @@ SHARES = "policies: [{use: SharedResource, args: {resource: example.com/gpu, cap
             "standalone", "scheduler: {profiles: [{schedulerName: a}, {schedulerName: b}]}", {}, id="names"
         ),
         pytest.param("standalone", "scheduler: {profiles: []}", {}, id="no names"),
+        pytest.param("sidecar", PAGE.format(":8890"), MOUNTED, id="a page for others"),
+        pytest.param("standalone", PAGE.format("[::]:9000"), MOUNTED, id="a page on another port"),
+        pytest.param("service", PAGE.format("127.0.0.1:8890"), {"extender": {}}, id="a page on loopback"),
+        pytest.param("service", PAGE.format("[::1]:8890"), {"extender": {}}, id="a page on loopback of IPv6"),
+        pytest.param("sidecar", PAGE.format("off"), {}, id="no page"),
         pytest.param("sidecar", "", {}, id="what only we count, beside kube-scheduler"),
         pytest.param("service", "", {"extender": {}}, id="what only we count"),
     ],
@@ -254,6 +264,11 @@ def test_other_contents_of_the_configuration_replace_pods(tmp_path: Path) -> Non
         pytest.param(["extender.managedResources[0].name=gpu"], "no domain", id="no extended resource"),
         pytest.param(["kubernetesVersion=1.24.0"], "is not known here", id="an old version"),
         pytest.param(["kubernetesVersion=latest"], "kubernetesVersion", id="no version"),
+        pytest.param(
+            ["config.cluster.snapshot=cluster.json"],
+            "config.cluster.snapshot: a pod is in its cluster",
+            id="another cluster",
+        ),
         pytest.param(
             ["shape=standalone", "scheduler.name=c", "config.scheduler.profiles[0].schedulerName=a"],
             "names the pods that are ours: a; leave scheduler.name c away",

@@ -95,6 +95,52 @@ def test_a_scheduler_that_would_not_start_is_not_rendered(tmp_path: Path) -> Non
     assert "scheduler.podMaxBackoff: 1s is less than podInitialBackoff" in result.output
 
 
+@pytest.mark.parametrize(
+    ("shape", "text", "said"),
+    [
+        pytest.param("sidecar", "page: {listen: ':8890'}", "give page.tokenFile", id="a page for all"),
+        pytest.param(
+            "standalone", "page: {listen: ':8890'}", "give page.tokenFile", id="that of a scheduler"
+        ),
+        pytest.param(
+            "sidecar", "tracing: {otlpEndpoint: collector}", "tracing.otlpEndpoint", id="no address"
+        ),
+        pytest.param(
+            "standalone", "tracing: {otlpEndpoint: collector}", "tracing.otlpEndpoint", id="nor here"
+        ),
+        pytest.param(
+            "service", "extender: {lease: {duration: 5s}}", "extender.lease.duration: 5s", id="a short Lease"
+        ),
+    ],
+)
+def test_a_server_that_would_not_start_is_not_rendered(
+    shape: str, text: str, said: str, tmp_path: Path
+) -> None:
+    policy(tmp_path, ONE_EACH)
+    file = configuration(tmp_path, f"policies: [{{use: policy.py}}]\n{text}\n")
+
+    result = run("render", shape, "--config", file, "--managed-resource=example.com/slot")
+
+    assert result.exit_code == 1
+    assert said in " ".join(result.output.split())
+
+
+def test_beside_its_kube_scheduler_a_server_needs_no_lease(tmp_path: Path) -> None:
+    policy(tmp_path, ONE_EACH)
+    text = "policies: [{use: policy.py}]\nextender: {lease: {duration: 5s}}\n"
+
+    assert run("render", "sidecar", "--config", configuration(tmp_path, text)).exit_code == 0
+
+
+def test_policies_that_an_extender_cannot_ask_are_not_rendered(tmp_path: Path) -> None:
+    volumes = configuration(tmp_path, "policies: [{use: VolumeBinding}]\n")
+    assert "an extender does not watch" in " ".join(run("render", "sidecar", "-c", volumes).output.split())
+
+    policy(tmp_path, ONE_EACH.replace("(recheck=True)", ""))
+    text = "policies: [{use: policy.py}]\ncluster: {source: in-cluster, nodesOnly: true}\n"
+    assert "nodesOnly" in run("render", "sidecar", "-c", configuration(tmp_path, text)).output
+
+
 def test_the_second_scheduler_has_two_names(tmp_path: Path) -> None:
     assert run("render", "scheduler").stdout == run("render", "standalone").stdout
 
@@ -154,6 +200,61 @@ def test_steps_tell_what_is_left_to_do(shape: str, tmp_path: Path) -> None:
     assert text.startswith("1. ")
     assert "kubectl -n kube-system rollout status d" in text
     assert ("/etc/kubernetes/bayplan" in text) == (shape != "sidecar")
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "made", "shown"),
+    [
+        pytest.param(
+            "service",
+            [],
+            "bayplan certs create --out certs --dns bayplan.kube-system.svc",
+            "bayplan certs show certs --namespace kube-system -o yaml",
+            id="a Service by its name",
+        ),
+        pytest.param(
+            "service",
+            ["--cluster-ip", "10.96.0.50", "--name", "mine", "--namespace", "team"],
+            "bayplan certs create --out certs --ip 10.96.0.50",
+            "bayplan certs show certs --name mine --namespace team -o yaml",
+            id="by its address, under another name",
+        ),
+        pytest.param(
+            "control-plane",
+            [],
+            "bayplan certs create --out certs --ip 127.0.0.1",
+            "bayplan certs show certs --namespace kube-system -o yaml",
+            id="on the host",
+        ),
+    ],
+)
+def test_steps_make_the_certificates_that_pods_mount(
+    shape: str, options: list[str], made: str, shown: str, tmp_path: Path
+) -> None:
+    arguments: list[str | Path] = [shape, policy(tmp_path), "--ignorable", *options]
+    steps = [
+        line.partition(":  ")[2] for line in run("render", *arguments, "--part", "steps").stdout.splitlines()
+    ]
+    assert made in steps
+    assert f"{shown} | kubectl apply --server-side -f -" in steps
+
+    folder = str(tmp_path / "certs")
+    assert run(*made.replace("--out certs", f"--out {folder}").split()[1:]).exit_code == 0
+    secrets = run(*shown.replace("show certs", f"show {folder}").split()[1:]).stdout
+    names = {one["metadata"]["name"] for one in yaml.safe_load_all(secrets)}
+    objects = list(yaml.safe_load_all(run("render", *arguments).stdout))
+    (workload,) = [one for one in objects if one["kind"] in ("Deployment", "DaemonSet")]
+    volumes = workload["spec"]["template"]["spec"]["volumes"]
+    assert {volume["secret"]["secretName"] for volume in volumes if "secret" in volume} <= names
+
+
+def test_secrets_of_other_names_are_made_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("tls: {secretName: ours, clientSecretName: theirs}\n")
+    options: list[str | Path] = ["--ignorable", "--values", tmp_path / "values.yaml", "--part", "steps"]
+    text = run("render", "service", policy(tmp_path), *options).stdout
+
+    assert "Make the Secrets ours and theirs of them, each with tls.crt, tls.key and ca.crt" in text
+    assert "certs show" not in text
 
 
 @pytest.mark.parametrize("shape", ["sidecar", "standalone", "service", "control-plane"])
@@ -470,6 +571,98 @@ def test_a_journal_on_a_volume_of_yours_is_let_be(tmp_path: Path) -> None:
 
     assert run("render", "sidecar", "-c", file).exit_code == 1
     assert run("render", "sidecar", "-c", file, "--values", values).exit_code == 0
+
+
+TOKEN_VOLUME = """
+extraVolumes: [{name: token, secret: {secretName: page-token}}]
+extraVolumeMounts: [{name: token, mountPath: /etc/bayplan-token, readOnly: true}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "exit_code", "said"),
+    [
+        pytest.param(
+            "page: {listen: ':8890', tokenFile: /etc/bayplan/token}",
+            "",
+            1,
+            "page.tokenFile: /etc/bayplan/token: no secret goes into the ConfigMap",
+            id="a token where the ConfigMap is",
+        ),
+        pytest.param(
+            "page: {listen: ':8890', tokenFile: token}", "", 1, "no secret goes into", id="a token beside it"
+        ),
+        pytest.param(
+            "page: {listen: ':8890', tokenFile: /etc/bayplan-token/token}",
+            "",
+            0,
+            "warning: page.tokenFile: nobody brings /etc/bayplan-token/token into the pod",
+            id="a token that nobody mounts",
+        ),
+        pytest.param(
+            "page: {listen: ':8890', tokenFile: /etc/bayplan-token/token}",
+            TOKEN_VOLUME,
+            0,
+            "",
+            id="a token that is mounted",
+        ),
+        pytest.param(
+            "sources: [{name: load, http: {url: 'https://x.example', bearerTokenFile: token}}]",
+            "",
+            1,
+            "source load, bearerTokenFile: token: no secret goes into",
+            id="a token of a source",
+        ),
+        pytest.param(
+            "sources: [{name: load, prometheus: {url: 'https://x.example', query: up, bearerTokenFile:"
+            " /var/run/secrets/kubernetes.io/serviceaccount/token}}]",
+            "",
+            0,
+            "",
+            id="the token that every pod has",
+        ),
+        pytest.param(
+            "sources: [{name: prices, file: {path: prices.yaml}}]",
+            "",
+            1,
+            "source prices, path: there is no file",
+            id="a file that is not there",
+        ),
+        pytest.param(
+            "sources: [{name: prices, file: {path: prices.yaml}}]",
+            "files: {prices.yaml: 'node-1: 2'}",
+            0,
+            "",
+            id="a file that the values have",
+        ),
+        pytest.param(
+            "sources: [{name: prices, file: {path: /etc/bayplan/prices.yaml}}]",
+            "",
+            1,
+            "name a file beside the configuration",
+            id="a file where the ConfigMap is",
+        ),
+        pytest.param(
+            "sources: [{name: prices, file: {path: /data/prices.yaml}}]",
+            "",
+            0,
+            "warning: source prices, path: nobody brings /data/prices.yaml into the pod: unless the image",
+            id="a file that the image may have",
+        ),
+    ],
+)
+def test_files_that_are_read_in_the_pod_are_brought_there(
+    text: str, values: str, exit_code: int, said: str, tmp_path: Path
+) -> None:
+    policy(tmp_path)
+    (tmp_path / "values.yaml").write_text(values)
+    file = configuration(tmp_path, f"policies: [{{use: policy.py}}]\n{text}\n")
+
+    result = run("render", "sidecar", "-c", file, "--image=x", "--values", tmp_path / "values.yaml")
+
+    assert result.exit_code == exit_code, result.output
+    assert said in " ".join(result.stderr.split())
+    assert said or not result.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from bayplan.client.errors import ConnectError
+from bayplan.config.cluster import open_cluster
 from bayplan.config.load import parse_config
 from bayplan.install.shapes import SHAPES
 from bayplan.ops.health import Health
@@ -256,6 +258,96 @@ def test_only_our_ports_are_open(shape: str, ports: set[int], tmp_path: Path) ->
     rules = policy_of_network["spec"]["ingress"]
 
     assert {port["port"] for rule in rules for port in rule["ports"]} == ports
+
+
+@pytest.mark.parametrize(
+    ("listen", "open_ports"),
+    [
+        pytest.param(":8890", [8890], id="every address"),
+        pytest.param("0.0.0.0:9000", [9000], id="every address of IPv4"),
+        pytest.param("[::]:8890", [8890], id="every address of IPv6"),
+        pytest.param("127.0.0.1:8890", [], id="loopback"),
+        pytest.param("localhost:8890", [], id="loopback by name"),
+        pytest.param("[::1]:8890", [], id="loopback of IPv6"),
+        pytest.param("off", [], id="no page"),
+    ],
+)
+@pytest.mark.parametrize("shape", ["sidecar", "standalone", "service"])
+def test_a_page_for_others_can_be_reached(
+    shape: str, listen: str, open_ports: list[int], tmp_path: Path
+) -> None:
+    policy(tmp_path)
+    text = f"policies: [{{use: policy.py}}]\npage: {{listen: '{listen}', tokenFile: /etc/page/token}}\n"
+    mounts = [{"name": "page", "mountPath": "/etc/page"}]
+    some = found(made(shape, configuration(tmp_path, text), extraVolumeMounts=mounts))
+    rules = of_kind("NetworkPolicy", some)["spec"]["ingress"]
+
+    ports = {port["port"] for rule in rules for port in rule["ports"]}
+    assert sorted(ports - {8888, 8889, 8891, 10259}) == open_ports
+
+
+@EACH
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param("{source: snapshot, snapshot: cluster.json}", id="a file, as init writes it"),
+        pytest.param("{source: kubeconfig, kubeconfig: /etc/kubeconfig, context: test}", id="a kubeconfig"),
+    ],
+)
+def test_where_the_cluster_was_before_does_not_keep_the_server_from_starting(
+    cluster: str, shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    policy(tmp_path)
+    file = configuration(tmp_path, f"policies: [{{use: policy.py}}]\ncluster: {cluster}\n")
+    text = of_kind("ConfigMap", found(made(shape, file)), "bayplan-config")["data"]["bayplan.yaml"]
+    section = parse_config(text.encode(), source="rendered")[0].cluster
+
+    # Past its own checks, and then it looks for the cluster around it, which is not there.
+    with pytest.raises(ConnectError, match="not in a cluster"):
+        open_cluster(section, tmp_path)
+
+
+SOURCES = """
+    sources:
+    - {name: prices, file: {path: prices.yaml}}
+    - {name: load, http: {url: "https://load.example", caFile: load-ca.crt}}
+    policies: [{use: policy.py}]
+"""
+
+
+def test_what_sources_read_beside_the_configuration_goes_along(tmp_path: Path) -> None:
+    policy(tmp_path)
+    (tmp_path / "prices.yaml").write_text("node-1: 2\n")
+    (tmp_path / "load-ca.crt").write_text("a certificate\n")
+    release = made("sidecar", configuration(tmp_path, SOURCES))
+    data = of_kind("ConfigMap", found(release), "bayplan-config")["data"]
+
+    assert set(data) == {"bayplan.yaml", "policy.py", "prices.yaml", "load-ca.crt"}
+    assert data["prices.yaml"] == "node-1: 2\n"
+    assert release.warnings == ()
+
+
+def test_what_a_candidates_sources_read_goes_along(tmp_path: Path) -> None:
+    policy(tmp_path)
+    (tmp_path / "prices.yaml").write_text("node-1: 2\n")
+    (tmp_path / "load-ca.crt").write_text("a certificate\n")
+    configuration(tmp_path, SOURCES, "next.yaml")
+    file = configuration(tmp_path, "policies: [{use: policy.py}]\nshadow: {config: next.yaml}\n")
+
+    assert {"prices.yaml", "load-ca.crt"} < set(made("sidecar", file).value("files"))
+
+
+@pytest.mark.parametrize("version", ["1.28", "1.29", "1.31", "1.36"])
+@pytest.mark.parametrize("shape", ["sidecar", "standalone", "service"])
+def test_metrics_are_found_by_number_whatever_container_has_the_port(
+    shape: str, version: str, tmp_path: Path
+) -> None:
+    some = found(made(shape, policy(tmp_path), version=version))
+    (port,) = of_kind("Service", some, "bayplan-ops")["spec"]["ports"]
+    named = {p["name"]: p["containerPort"] for p in containers(pod_spec(some))["bayplan"]["ports"]}
+
+    assert port["targetPort"] == named["ops"]
 
 
 def test_another_configuration_replaces_pods(tmp_path: Path) -> None:

@@ -157,13 +157,18 @@ async def test_with_a_token_nobody_looks_without_it(
 
 
 @pytest.mark.parametrize("text", [pytest.param(None, id="no file"), pytest.param(" \n", id="an empty file")])
-async def test_a_token_that_is_not_there_lets_nobody_in(text: str | None, tmp_path: Path) -> None:
+async def test_a_token_that_is_not_there_lets_nobody_in_and_the_log_says_so_once(
+    text: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     if text is not None:
         (tmp_path / "token").write_text(text)
 
     async with looking(Journal(), token_file=tmp_path / "token") as page:
         for headers in ({"Authorization": "Bearer "}, login("")):
             assert (await page.get("/", headers=headers))[0] == 401
+    (said,) = caplog.messages
+    assert said.startswith(f"page.tokenFile: {tmp_path / 'token'}: ")
+    assert said.endswith("; nobody is let in")
 
 
 @pytest.mark.parametrize(
@@ -229,8 +234,12 @@ async def test_five_thousand_nodes_in_full_take_well_under_a_tenth_of_a_second()
     ("told", "key", "said"),
     [
         (to_wire, "shop/other", ": there is no such pod"),
-        (to_wire, "shop/waits", ": it waits for default-scheduler, which has not asked here."),
-        (to_wire, "shop/placed", ": it is on a, and nobody asked here, or it was long ago"),
+        (
+            to_wire,
+            "shop/waits",
+            ": it waits for default-scheduler, which has not asked here. It may have asked another replica,",
+        ),
+        (to_wire, "shop/placed", ": it is on a, and nobody asked here: it was another replica, or long ago"),
         (None, "shop/other", ": there is no such pod"),
         (
             None,
@@ -238,7 +247,7 @@ async def test_five_thousand_nodes_in_full_take_well_under_a_tenth_of_a_second()
             ": its schedulerName is default-scheduler, and this one places pods of bayplan-scheduler",
         ),
         (None, "shop/typo", "; did you mean 'bayplan-scheduler'?"),
-        (None, "shop/ours", ": it is not judged yet, or it was long ago"),
+        (None, "shop/ours", ": it was not judged here: not yet, by another replica, or long ago"),
         (None, "shop/ours-placed", ": it is on a; it was placed long ago, or by somebody else"),
     ],
 )

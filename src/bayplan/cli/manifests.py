@@ -124,6 +124,7 @@ def command(shape: Any, policies: tuple[str, ...], config: Path | None, **option
 
     Nothing is changed anywhere: apply it with kubectl. Verbs and rights are those that the policies need.
     """
+    from bayplan.cli.extender_section import check_extender
     from bayplan.cli.failing import explained
     from bayplan.cli.scheduler_section import check_scheduler
     from bayplan.config.flags import Flags
@@ -147,6 +148,8 @@ def command(shape: Any, policies: tuple[str, ...], config: Path | None, **option
     with explained():
         if shape == "standalone":
             check_scheduler(policies, Flags(config=config), meant=True)
+        elif policies or config:
+            check_extender(policies, Flags(config=config), alone=shape != "service")
         release = plan(
             policies,
             Flags(config=config),
@@ -215,6 +218,8 @@ def _show(release: "Release", options: dict[str, Any]) -> None:
     attached = release.value("shape") in ("service", "control-plane")
     if attached and release.value("tls.mode") == "none":
         click.echo("warning: without TLS anybody who reaches the port can call it", err=True)
+    for warning in release.warnings:
+        click.echo(f"warning: {warning}", err=True)
     part = options["part"]
     if control_plane.image_unnamed(release) and options["image"] is None and part not in _WITHOUT_IMAGE:
         image = worked_out("image", release)

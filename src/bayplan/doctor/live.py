@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,9 +17,9 @@ from bayplan.doctor.cluster import Cluster
 from bayplan.doctor.files import Given, UnreadableError, read_text
 from bayplan.doctor.finding import Page as FilePage
 from bayplan.doctor.live_handshake import shake_hands
-from bayplan.doctor.live_rights import ask_rights
-from bayplan.doctor.manifests import ANNOTATION, is_bayplan
-from bayplan.doctor.rights import needed
+from bayplan.doctor.live_rights import Account, ask_rights
+from bayplan.doctor.manifests import ANNOTATION, is_bayplan, schedules, value_at
+from bayplan.doctor.rights import Right, needed, needed_to_schedule
 from bayplan.doctor.scheduler_file import SchedulerFile
 from bayplan.doctor.setting import Setting, Version
 
@@ -88,7 +88,7 @@ async def _look(
         known = (msgspec.to_builtins(pod) for pod in (pods[0] if pods else ()))
         kept = [pod for pod in known if is_bayplan(pod) or _asks(pod)]
         ours = [pod for pod in kept if is_bayplan(pod)]
-        given = await _configurations(client, ours, unseen)
+        given, nodes_only = await _configurations(client, ours, unseen)
         read = version if not fixed_version else str(setting.version)
         setting = replace(setting, version=_read(read, setting), version_from="")
         if nodes is not None:
@@ -96,7 +96,8 @@ async def _look(
             setting = replace(setting, nodes=len(nodes[0]), advertised=frozenset(advertised))
         pages: Sequence[FilePage] = [*files.schedulers, *given.schedulers]
         schedulers = [SchedulerFile(page) for page in pages]
-        rights = await ask_rights(client, ours, needed(schedulers, setting), unseen)
+        accounts = _accounts(ours, schedulers, setting, nodes_only)
+        rights = await ask_rights(client, accounts, needed(schedulers, setting), unseen)
     shakes = [await shake_hands(file, entry) for file in schedulers for entry in file.entries if entry.url]
     cluster = Cluster(
         server=connection.server,
@@ -109,6 +110,24 @@ async def _look(
         unseen=unseen,
     )
     return cluster, setting
+
+
+def _accounts(
+    pods: Sequence[Any], schedulers: Sequence[SchedulerFile], setting: Setting, nodes_only: Container[str]
+) -> dict[Account, list[Right]]:
+    """The service accounts of our pods, each with the rights that they need for what they run."""
+    found: dict[Account, list[Right]] = {}
+    for pod in pods:
+        namespace = pod["metadata"]["namespace"]
+        account = namespace, pod["spec"].get("serviceAccountName") or "default"
+        wanted = (
+            needed_to_schedule(setting)
+            if schedules(pod)
+            else needed(schedulers, setting, nodes_only=namespace in nodes_only)
+        )
+        known = found.setdefault(account, [])
+        known += [right for right in wanted if right not in known]
+    return found
 
 
 def _asks(pod: Any) -> bool:
@@ -149,17 +168,34 @@ async def _seen(unseen: list[str], what: str, ask: Callable[[], Awaitable[T]]) -
         return None
 
 
-async def _configurations(client: ApiClient, ours: Sequence[Any], unseen: list[str]) -> Given:
-    """Configurations of kube-scheduler in ConfigMaps, where control planes and our own pods are."""
+async def _configurations(
+    client: ApiClient, ours: Sequence[Any], unseen: list[str]
+) -> tuple[Given, set[str]]:
+    """Configurations of kube-scheduler in ConfigMaps, where control planes and our own pods are; and the
+    namespaces in which one of ours says that nodes alone are followed.
+    """
     given = Given()
+    nodes_only: set[str] = set()
     for namespace in sorted({_CONTROL_PLANE, *(pod["metadata"]["namespace"] for pod in ours)}):
         resource = Resource.of(f"/api/v1/namespaces/{namespace}/configmaps", _ConfigMap)
         found = await _seen(unseen, f"ConfigMaps of {namespace}", lambda r=resource: client.list(r))  # type: ignore[misc]
         for map_ in found[0] if found else ():
             for key, text in (map_.data or {}).items():
+                if "nodesOnly" in text and _nodes_only(text):
+                    nodes_only.add(namespace)
                 if "KubeSchedulerConfiguration" in text:
                     _add(given, text, f"configmap {namespace}/{map_.metadata.name} ({key})", unseen)
-    return given
+    return given, nodes_only
+
+
+def _nodes_only(text: str) -> bool:
+    try:
+        return any(
+            value_at(page.data, ("cluster", "nodesOnly")) is True
+            for page in read_text(text, source="").configurations
+        )
+    except UnreadableError:  # a policy, or whatever else is in a ConfigMap
+        return False
 
 
 def _add(given: Given, text: str, source: str, unseen: list[str]) -> None:

@@ -55,9 +55,10 @@ def _trusting(file: SchedulerFile, entry: Entry) -> ssl.SSLContext | None:
     """A context that believes the CA of the entry; ``None`` where it is not here to be read."""
     named, data = entry.tls.text("caFile"), entry.tls.text("caData")
     path = Path(file.page.document.source).parent / named
-    if not data and not (named and path.is_file()):
-        return None
     try:
+        # Below a folder that is for root alone, even this is an error.
+        if not data and not (named and path.is_file()):
+            return None
         return client_context(authority_pem=pem(data, path))
     except (ValueError, OSError):
         return None

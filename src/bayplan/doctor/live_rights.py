@@ -1,6 +1,6 @@
 """Asking the API server what a user may: reviews, which change nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,18 +37,23 @@ class _Bindings(msgspec.Struct):
     items: list[_Binding] | None = None
 
 
+Account = tuple[str, str]
+"""Namespace and name of a service account."""
+
+
 async def ask_rights(
-    client: ApiClient, pods: Sequence[Any], needed: Sequence[Right], unseen: list[str]
+    client: ApiClient, accounts: Mapping[Account, Sequence[Right]], own: Sequence[Right], unseen: list[str]
 ) -> list[Rights]:
-    """Of the service accounts of our pods; of the user of the kubeconfig where none is there."""
-    accounts = sorted({_account(pod) for pod in pods})
+    """Of the service accounts of our pods, each with what it needs; of the user of the kubeconfig, who needs
+    ``own``, where there are none.
+    """
     try:
         if not accounts:
-            missing, wide = await _reviewed(client, None, needed)
+            missing, wide = await _reviewed(client, None, own)
             return [Rights("the user of the kubeconfig", "", missing, wide, own=True)]
         bindings = await _cluster_admins(client)
         found = []
-        for namespace, name in accounts:
+        for (namespace, name), needed in sorted(accounts.items()):
             missing, wide = await _reviewed(client, (namespace, name), needed)
             place = f"serviceaccount {namespace}/{name}"
             admin = bindings.get((namespace, name), []) if wide else []
@@ -65,12 +70,8 @@ async def ask_rights(
         ) from error
 
 
-def _account(pod: Any) -> tuple[str, str]:
-    return pod["metadata"]["namespace"], pod["spec"].get("serviceAccountName") or "default"
-
-
 async def _reviewed(
-    client: ApiClient, account: tuple[str, str] | None, needed: Sequence[Right]
+    client: ApiClient, account: Account | None, needed: Sequence[Right]
 ) -> tuple[list[Right], list[Right]]:
     """The rights that are missing, and those that are too many; the widest alone where it is there."""
     missing = [right for right in needed if not await _may(client, account, right)]
@@ -78,7 +79,7 @@ async def _reviewed(
     return missing, wide[:1]
 
 
-async def _may(client: ApiClient, account: tuple[str, str] | None, right: Right) -> bool:
+async def _may(client: ApiClient, account: Account | None, right: Right) -> bool:
     attributes = {
         "verb": right.verb,
         "group": right.group,
@@ -104,7 +105,7 @@ async def _may(client: ApiClient, account: tuple[str, str] | None, right: Right)
     return msgspec.json.decode(answer, type=_Review).status.allowed
 
 
-async def _cluster_admins(client: ApiClient) -> dict[tuple[str, str], list[str]]:
+async def _cluster_admins(client: ApiClient) -> dict[Account, list[str]]:
     """The bindings that make service accounts cluster-admin, by account."""
     try:
         body = await client.request("GET", _BINDINGS, doing="listing ClusterRoleBindings")
@@ -112,7 +113,7 @@ async def _cluster_admins(client: ApiClient) -> dict[tuple[str, str], list[str]]
         if error.status != 403:
             raise
         return {}
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[Account, list[str]] = {}
     for binding in msgspec.json.decode(body, type=_Bindings).items or ():
         if binding.role_ref.name != "cluster-admin":
             continue

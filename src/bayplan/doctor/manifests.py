@@ -85,6 +85,16 @@ def is_bayplan(template: Mapping[str, Any]) -> bool:
     return False
 
 
+def schedules(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod of ours runs ``bayplan schedule``, and not a server that kube-scheduler asks."""
+    containers = value_at(pod, ("spec", "containers"))
+    return any(
+        "schedule" in (*_list(container.get("command")), *_list(container.get("args")))
+        for container in _list(containers)
+        if isinstance(container, dict)
+    )
+
+
 def called(data: Mapping[str, Any]) -> str:
     """``Deployment web``."""
     name = value_at(data, ("metadata", "name"))

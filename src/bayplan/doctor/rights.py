@@ -53,8 +53,11 @@ WIDE = (
 )
 
 
-def needed(schedulers: Sequence[SchedulerFile], setting: Setting) -> list[Right]:
-    """What the configurations ask of whoever runs Bayplan."""
+def needed(schedulers: Sequence[SchedulerFile], setting: Setting, *, nodes_only: bool = False) -> list[Right]:
+    """What the configurations ask of whoever runs a server of Bayplan.
+
+    ``nodes_only``: the configuration in its ConfigMap says so, where no other is given.
+    """
     mine = [entry for file in schedulers for entry in file.entries if may_be_ours(file, entry, setting)]
     binds = any(entry.text("bindVerb") for entry in mine)
     ours: Ours | None = setting.ours
@@ -65,13 +68,20 @@ def needed(schedulers: Sequence[SchedulerFile], setting: Setting) -> list[Right]
         "verbs": {"bind": binds},
         "config": {
             "cluster": {
-                "nodesOnly": ours is not None and ours.nodes_only,
+                "nodesOnly": ours.nodes_only if ours is not None else nodes_only,
                 "nudge": {"enabled": ours is not None and ours.nudges},
             }
         },
     }
     lease = (ours.lease_name, ours.lease_namespace) if ours is not None else ("", "")
     return list(_singly(rights_of(Release(values, namespace="", minor=setting.version.minor)), lease))
+
+
+def needed_to_schedule(setting: Setting) -> list[Right]:
+    """What ``bayplan schedule`` asks of its account, but for its Lease, whose name is not known here."""
+    values = {"shape": "standalone", "verbs": {"bind": False}, "config": {}}
+    table = rights_of(Release(values, namespace="", minor=setting.version.minor))
+    return list(_singly((line for line in table if not line.own), ("", "")))
 
 
 def _singly(table: Iterable[install.Right], lease: tuple[str, str]) -> Iterator[Right]:

@@ -24,7 +24,7 @@ RBAC_MISSING = Trap(
     "error",
     "Without the right Bayplan does not become ready, or its binds fail.",
     "all",
-    "Grant it: docs/how-to/connect.md has the rules.",
+    "Grant it: docs/how-to/connect.md has the rules, for `bayplan schedule` docs/how-to/schedule.md.",
 )
 RBAC_TOO_WIDE = Trap(
     "rbac-too-wide",

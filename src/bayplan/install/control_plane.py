@@ -4,10 +4,11 @@ We print it and change nothing: a wrong edit there stops a cluster.
 """
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from bayplan.install.evaluate import holds, to_yaml
 from bayplan.install.extender_entry import CLIENT_FILES, HOST_CONFIG
-from bayplan.install.names import Release, scheduler_names, worked_out
+from bayplan.install.names import CHART, Release, scheduler_names, worked_out
 from bayplan.install.shapes import LEASED
 from bayplan.install.values import Values
 from bayplan.install.versions import KUBEADM_V1BETA4
@@ -62,10 +63,11 @@ def steps(release: Release) -> str:
             ]
         )
     client, mutual = worked_out("clientSecret", release), release.value("tls.mode") != "none"
-    lines = [*_certificates(release), "Apply the objects:  kubectl apply --server-side -f FILE"]
-    if release.value("createNamespace"):
-        lines.reverse()  # Secrets want the namespace that is among the objects.
-    lines = [_image(release), *lines]
+    applied = "Apply the objects:  kubectl apply --server-side -f FILE"
+    # Secrets want the namespace, which may be among the objects.
+    certificates = _certificates(release)
+    made = release.value("createNamespace")
+    lines = [_image(release), *([applied, *certificates] if made else [*certificates, applied])]
     lines += [
         f"Wait until it is ready:  kubectl -n {release.namespace} {_waiting(release)}",
         f"On each host of the control plane make {CLIENT_FILES} with"
@@ -121,9 +123,20 @@ def _certificates(release: Release) -> list[str]:
         return ["There is no TLS: anybody who reaches the port can call it. Do not leave it so."]
     if mode == "cert-manager":
         return [f"cert-manager writes the Secrets {server} and {client}; the second is for kube-scheduler."]
+    called, name = urlsplit(worked_out("url", release)).hostname or "", worked_out("fullname", release)
+    kind = "--dns" if called.endswith(".svc") else "--ip"
+    made = f"Make certificates:  bayplan certs create --out certs {kind} {called}"
+    if (server, client) != (f"{name}-tls", f"{name}-client-tls"):
+        return [
+            made,
+            f"Make the Secrets {server} and {client} of them, each with tls.crt, tls.key and ca.crt: the"
+            " first of server.crt and server.key, the second of client.crt and client.key.",
+        ]
+    options = f"{'' if name == CHART else f' --name {name}'} --namespace {release.namespace}"
     return [
-        f"Make certificates (`bayplan certs create`), and the Secrets {server} and {client} of them"
-        f" (`bayplan certs show DIR --namespace {release.namespace} -o yaml`)."
+        made,
+        f"Make the Secrets {server} and {client} of them: "
+        f" bayplan certs show certs{options} -o yaml | kubectl apply --server-side -f -",
     ]
 
 

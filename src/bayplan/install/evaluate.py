@@ -22,10 +22,12 @@ from bayplan.install.tree import (
     Given,
     InNamespace,
     Is,
+    Known,
     Merged,
     MoreThan,
     Named,
     Not,
+    Number,
     Shared,
     Spread,
     Text,
@@ -82,6 +84,8 @@ def holds(condition: Condition, release: Release) -> bool:  # noqa: C901, PLR091
             return release.namespace == name
         case Configured(path):
             return bool(release.configured(path))
+        case Known(name):
+            return bool(worked_out(name, release))
         case ByHelm():
             return False
         case Not(inner):
@@ -126,6 +130,11 @@ def _value(node: Value | Block, release: Release) -> Any:
 @_fill.register
 def _named(node: Named, release: Release) -> Any:
     return worked_out(node.name, release)
+
+
+@_fill.register
+def _number(node: Number, release: Release) -> Any:
+    return int(worked_out(node.name, release))
 
 
 @_fill.register

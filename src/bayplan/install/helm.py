@@ -19,10 +19,12 @@ from bayplan.install.tree import (
     Given,
     InNamespace,
     Is,
+    Known,
     Merged,
     MoreThan,
     Named,
     Not,
+    Number,
     Shared,
     Spread,
     Text,
@@ -41,7 +43,7 @@ def print_template(tree: Tree, *, indent: int = 0) -> str:
     return "".join(f"{line}\n" for line in _block(tree, indent))
 
 
-def print_condition(condition: Condition) -> str:  # noqa: PLR0911 - one line a kind
+def print_condition(condition: Condition) -> str:  # noqa: C901, PLR0911 - one line a kind
     """A condition as an argument of ``if``."""
     match condition:
         case Is(path, text):
@@ -57,6 +59,8 @@ def print_condition(condition: Condition) -> str:  # noqa: PLR0911 - one line a 
         case Configured(path):
             steps = " ".join(json.dumps(step) for step in path.split("."))
             return f"(dig {steps} false .Values.config)"
+        case Known(name):
+            return f'(include "bayplan.{name}" .)'
         case ByHelm():
             return "true"
         case Not(inner):
@@ -165,6 +169,11 @@ def _value(node: Value) -> str:
 @_inline.register
 def _named(node: Named) -> str:
     return f'{{{{ include "bayplan.{node.name}" . | quote }}}}'
+
+
+@_inline.register
+def _number(node: Number) -> str:
+    return f'{{{{ include "bayplan.{node.name}" . }}}}'
 
 
 @_inline.register

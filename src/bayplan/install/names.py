@@ -15,6 +15,7 @@ from bayplan.install.errors import InstallError
 CHART = "bayplan"
 _LONGEST = 63
 _SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_ON_LOOPBACK = re.compile(r"(127\.[0-9.]+|localhost|\[::1\]|::1):")
 _NAMESPACE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -30,6 +31,8 @@ class Release:
     name: str = CHART
     service: str = "bayplan-render"
     """Who keeps it: the label app.kubernetes.io/managed-by."""
+    warnings: tuple[str, ...] = ()
+    """What whoever applies it should know."""
 
     def value(self, path: str) -> Any:
         """The value at a path."""
@@ -124,6 +127,13 @@ def _scheduler_image(release: Release) -> str:
     return f"{release.value('scheduler.image.repository')}:{tag}"
 
 
+def _page_port(release: Release) -> str:
+    """The port of a page that listens beyond the pod; empty where it does not."""
+    listen = str(release.configured("page.listen") or "")
+    _, colon, port = listen.rpartition(":")
+    return port if colon and port.isdecimal() and not _ON_LOOPBACK.match(listen) else ""
+
+
 def _server_secret(release: Release) -> str:
     return release.value("tls.secretName") or f"{_fullname(release)}-tls"
 
@@ -164,6 +174,7 @@ _NAMES: dict[str, Callable[[Release], str]] = {
     "serverSecret": _server_secret,
     "clientSecret": _client_secret,
     "url": _url,
+    "pagePort": _page_port,
     "version": lambda release: _cut(release.value("image.tag") or __version__),
     "kubernetesVersion": lambda release: f"1.{release.minor}",
     "namespace": lambda release: release.namespace,

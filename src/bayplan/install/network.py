@@ -3,7 +3,7 @@
 from bayplan.install.labels import LABELS, SELECTOR, cluster_name, metadata
 from bayplan.install.names import EXTENDER_PORT, KUBE_SCHEDULER_PORT, OPS_PORT, SCHEDULER_OPS_PORT
 from bayplan.install.shapes import SERVICE, SIDECAR, STANDALONE
-from bayplan.install.tree import Block, Given, Spread, Tree, Value, When
+from bayplan.install.tree import Block, Given, Known, Number, Spread, Tree, Value, When
 from bayplan.install.versions import UNHEALTHY_POD_EVICTION
 
 _OPS = When(STANDALONE, SCHEDULER_OPS_PORT, OPS_PORT)
@@ -32,7 +32,8 @@ OPS_SERVICE: Tree = {
         # Metrics of a pod that waits for a Lease are metrics, too.
         "publishNotReadyAddresses": True,
         "selector": SELECTOR,
-        "ports": [{"name": "ops", "port": _OPS, "targetPort": "ops", "protocol": "TCP"}],
+        # By number: before 1.32, Services do not find the names of ports of containers that start first.
+        "ports": [{"name": "ops", "port": _OPS, "targetPort": _OPS, "protocol": "TCP"}],
     },
 }
 """Health and metrics, of each pod by itself."""
@@ -47,6 +48,8 @@ NETWORK_POLICY: Tree = {
         "ingress": [
             # kube-scheduler is on the host's network, which no selector knows; certificates tell who calls.
             When(SERVICE, {"ports": [{"protocol": "TCP", "port": EXTENDER_PORT}]}),
+            # Through the API server's proxy, too, which is on the host's network; a token tells who may look.
+            When(Known("pagePort"), {"ports": [{"protocol": "TCP", "port": Number("pagePort")}]}),
             {
                 "ports": [
                     {"protocol": "TCP", "port": _OPS},

@@ -1,6 +1,7 @@
 """The user's configuration and the files of its policies, as a ConfigMap can hold them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.watching import WatchedFiles
 from bayplan.install.configuration import CONFIG_FILE
 from bayplan.install.errors import InstallError
+from bayplan.install.reads import MOUNT, brought, files_of_sources, files_read
 from bayplan.install.workload import TMP_MEBIBYTES
 from bayplan.kube.yaml import read_documents
 
@@ -16,25 +18,54 @@ from bayplan.kube.yaml import read_documents
 _LARGEST_BYTES = 1_000_000
 _WRITABLE = "/tmp/"  # noqa: S108 - of the container
 _MEBIBYTE = 1024 * 1024
-_MOUNT = "mount a volume with extraVolumes and extraVolumeMounts of the chart"
+_ELSEWHERE = ("kubeconfig", "context", "snapshot")
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What a ConfigMap holds."""
+
+    config: dict[str, Any]
+    """The configuration as data."""
+    texts: dict[str, str]
+    """The files beside it."""
+    warnings: tuple[str, ...] = ()
+    """Files that are read in the pod, and that nobody seems to bring there."""
 
 
 def pack(
-    files: Sequence[str], flags: Flags, loaded: Loaded, *, mounted: Sequence[str] = ()
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The configuration as data, and the texts of the files beside it; ``mounted`` are the user's volumes."""
+    files: Sequence[str],
+    flags: Flags,
+    loaded: Loaded,
+    *,
+    mounted: Sequence[str] = (),
+    given: Collection[str] = (),
+) -> Packed:
+    """What goes into the ConfigMap; ``mounted`` are the user's volumes, ``given`` files that it has."""
     config = _data(flags.config) if flags.config else _named(files)
     _refuse_what_cannot_be_written(loaded, mounted)
     base = flags.config.parent if flags.config else None
-    named = [*WatchedFiles(files, flags, loaded).paths, *_candidate(loaded), *_profiles(loaded)]
+    candidate = _candidate(loaded)
+    reads = [*files_read(loaded.config), *(files_of_sources(candidate[1].config) if candidate else ())]
+    along, warnings = brought(reads, loaded.base, mounted=mounted, given=given)
+    named = [
+        *WatchedFiles(files, flags, loaded).paths,
+        *(candidate[0] if candidate else ()),
+        *_profiles(loaded),
+        *along,
+    ]
     beside = [path for path in dict.fromkeys(named) if path != flags.config]
-    return config, _texts(beside, base)
+    return Packed(config, _texts(beside, base), tuple(warnings))
 
 
 def _data(path: Path) -> dict[str, Any]:
     document = next(iter(read_documents(path.read_bytes(), source=str(path))))
     # Said in so many words, since the chart has policies of its own for those who say nothing.
-    return {"policies": [], **document.data}
+    data = {"policies": [], **document.data}
+    if isinstance(cluster := data.get("cluster"), Mapping):
+        # A pod is in its cluster. With a way to another one beside that, the server would not start.
+        data["cluster"] = {key: value for key, value in cluster.items() if key not in _ELSEWHERE}
+    return data
 
 
 def _named(files: Sequence[str]) -> dict[str, Any]:
@@ -47,12 +78,14 @@ def _named(files: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _candidate(loaded: Loaded) -> Iterable[Path]:
+def _candidate(loaded: Loaded) -> tuple[list[Path], Loaded] | None:
+    """The files of the candidate, and what is in them."""
     path = candidate_path(loaded)
     if path is None:
-        return []
+        return None
     files, flags = candidate_source(path)
-    return [path, *WatchedFiles(files, flags, load_all(files, flags)).paths]
+    candidate = load_all(files, flags)
+    return [path, *WatchedFiles(files, flags, candidate).paths], candidate
 
 
 def _profiles(loaded: Loaded) -> Iterable[Path]:
@@ -89,13 +122,13 @@ def _refuse_what_cannot_be_written(loaded: Loaded, mounted: Sequence[str]) -> No
             continue
         if not path.startswith(_WRITABLE):
             raise InstallError(
-                f"{key}: {path}: the container's root is read-only: write below {_WRITABLE}, or {_MOUNT}"
+                f"{key}: {path}: the container's root is read-only: write below {_WRITABLE}, or {MOUNT}"
             )
         bytes_of_tmp += size
         if bytes_of_tmp > TMP_MEBIBYTES * _MEBIBYTE:
             raise InstallError(
                 f"{key}: up to {bytes_of_tmp // _MEBIBYTE} MiB are written below {_WRITABLE}, and the kubelet"
-                f" ends pods with more than {TMP_MEBIBYTES} there: lower maxBytes and keep, or {_MOUNT}"
+                f" ends pods with more than {TMP_MEBIBYTES} there: lower maxBytes and keep, or {MOUNT}"
             )
 
 

@@ -50,7 +50,7 @@ def plan(files: Sequence[str], flags: Flags, wishes: Wishes) -> Release:
     asked = over(_from_file(wishes.values), wishes.over)
     given = _convert(asked)
     mounted = [str(mount.get("mountPath", "")) for mount in given.extra_volume_mounts]
-    config, texts = pack(files, flags, loaded, mounted=mounted)
+    packed = pack(files, flags, loaded, mounted=mounted, given=given.files)
     version = wishes.version or parse_version(given.kubernetes_version or DEFAULT_VERSION)
     values = msgspec.structs.replace(
         given,
@@ -59,8 +59,8 @@ def plan(files: Sequence[str], flags: Flags, wishes: Wishes) -> Release:
         fullname_override=given.fullname_override or wishes.name,
         # Who says no has one already: ours would change its labels, and take it away in the end.
         create_namespace=asked.get("createNamespace", wishes.namespace not in SYSTEM_NAMESPACES),
-        config=config,
-        files={**given.files, **texts},
+        config=packed.config,
+        files={**given.files, **packed.texts},
         verbs=msgspec.structs.replace(verbs_of(loaded.policies), **asked.get("verbs", {})),
         extender=msgspec.structs.replace(
             given.extender, http_timeout=asked.get("extender", {}).get("httpTimeout", _http_timeout(loaded))
@@ -75,6 +75,7 @@ def plan(files: Sequence[str], flags: Flags, wishes: Wishes) -> Release:
         name=wishes.name,
         minor=version.minor,
         patch=version.patch,
+        warnings=packed.warnings,
     )
     refuse_bad_names(found)
     return found

@@ -57,6 +57,13 @@ class Configured:
 
 
 @dataclass(frozen=True)
+class Known:
+    """A text that is worked out, see `names`, is not empty."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class ByHelm:
     """It is Helm that fills in."""
 
@@ -83,7 +90,7 @@ class Either(_Several):
     """At least one of these."""
 
 
-Condition = Is | Given | MoreThan | AtLeast | InNamespace | Configured | ByHelm | Not | All | Either
+Condition = Is | Given | MoreThan | AtLeast | InNamespace | Configured | Known | ByHelm | Not | All | Either
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,13 @@ class Block:
 @dataclass(frozen=True)
 class Named:
     """A text that is worked out from values and the release, such as ``fullname``; see `names`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """The same as a number, such as ``pagePort``."""
 
     name: str
 

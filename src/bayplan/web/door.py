@@ -4,11 +4,14 @@ import base64
 import binascii
 import hmac
 import ipaddress
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from aiohttp import web
+
+log = logging.getLogger(__name__)
 
 _ASK = {"WWW-Authenticate": 'Basic realm="Bayplan", charset="UTF-8"'}
 
@@ -27,6 +30,7 @@ class Door:
 
     def __init__(self, token_file: Path | None) -> None:
         self._token_file = token_file
+        self._problem = ""
 
     def refusal(self, request: web.BaseRequest) -> Refusal | None:
         """``None`` for those who may come in."""
@@ -48,13 +52,23 @@ class Door:
             sent = _password(sent)
         elif kind.lower() != "bearer":
             return False
-        try:
-            wanted = self._token_file.read_text().strip() if self._token_file else ""
-        except (OSError, UnicodeDecodeError):
-            return False
+        wanted = self._wanted()
         # A header may hold bytes that are no UTF-8.
         given = sent.strip().encode(errors="surrogateescape")
         return bool(wanted) and hmac.compare_digest(given, wanted.encode())
+
+    def _wanted(self) -> str:
+        """The token; empty where there is none, which the caller cannot know and the log says once."""
+        wanted, problem = "", "there is no token in it"
+        try:
+            wanted = self._token_file.read_text().strip() if self._token_file else ""
+        except (OSError, UnicodeDecodeError) as error:
+            problem = str(getattr(error, "strerror", None) or error)
+        problem = "" if wanted else problem
+        if problem and problem != self._problem:
+            log.warning("page.tokenFile: %s: %s; nobody is let in", self._token_file, problem)
+        self._problem = problem
+        return wanted
 
 
 def _is_here(host: str) -> bool:

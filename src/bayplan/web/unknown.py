@@ -25,11 +25,11 @@ def why_unknown(sight: Sight, key: str, cluster: Snapshot | None) -> str:
 
 def _of_extender(pod: Pod) -> str:
     if pod.node_name:
-        return f": it is on {pod.node_name}, and nobody asked here, or it was long ago"
+        return f": it is on {pod.node_name}, and nobody asked here: it was another replica, or long ago"
     return (
-        f": it waits for {pod.scheduler_name}, which has not asked here. Its own plugins may refuse every"
-        " node (`kubectl describe pod` has its words), no policy may be for the pod, or that scheduler has no"
-        " such extender"
+        f": it waits for {pod.scheduler_name}, which has not asked here. It may have asked another replica,"
+        " its own plugins may refuse every node (`kubectl describe pod` has its words), no policy may be for"
+        " the pod, or that scheduler has no such extender"
     )
 
 
@@ -40,4 +40,4 @@ def _of_scheduler(pod: Pod, sight: Sight) -> str:
         return f": its schedulerName is {pod.scheduler_name}, and this one places pods of {theirs}"
     if pod.node_name:
         return f": it is on {pod.node_name}; it was placed long ago, or by somebody else"
-    return ": it is not judged yet, or it was long ago"
+    return ": it was not judged here: not yet, by another replica, or long ago"

@@ -94,6 +94,13 @@
 {{- .Values.tls.clientSecretName | default (printf "%s-client-tls" (include "bayplan.fullname" .)) }}
 {{- end }}
 
+{{- define "bayplan.pagePort" -}}
+{{- $listen := toString (dig "page" "listen" "" .Values.config) }}
+{{- if and (regexMatch ":[0-9]+$" $listen) (not (regexMatch "^(127[.][0-9.]+|localhost|\\[::1\\]|::1):" $listen)) }}
+{{- regexReplaceAll "^.*:" $listen "" }}
+{{- end }}
+{{- end }}
+
 {{- define "bayplan.url" -}}
 {{- $scheme := ternary "http" "https" (eq .Values.tls.mode "none") }}
 {{- if eq .Values.shape "sidecar" }}

@@ -99,6 +99,17 @@ class Options:
     watch_interpreter: bool = True
 
 
+def check_section(loaded: Loaded) -> None:
+    """`ConfigError` for what is wrong with the configuration of a server in any cluster."""
+    config, extender = loaded.config, loaded.config.extender
+    address(extender.listen, key="extender.listen")
+    address(extender.ops_listen, key="extender.opsListen")
+    page_address(config.page)
+    tracing_options(config.tracing)
+    if _leased(extender, loaded.policies):
+        _margin_seconds(extender)
+
+
 def options_from(loaded: Loaded, *, version: str) -> Options:
     """What the configuration asks for."""
     config, policies, base = loaded.config, loaded.policies, loaded.base
@@ -159,22 +170,33 @@ def _lease(
     section = extender.lease
     if section.use == "always" and connection is None:
         raise ConfigError("extender.lease.use is always: a Lease needs --kubeconfig or --in-cluster")
-    if connection is None or section.use == "never" or (section.use == "auto" and not commits(policies)):
+    if connection is None or not _leased(extender, policies):
         return None
-    margin_seconds = extender.limits.request_timeout.seconds + _LEASE_SLACK_SECONDS
-    if section.duration.seconds < 2 * margin_seconds:
-        raise ConfigError(
-            f"extender.lease.duration: {section.duration.text} is too short: a bind may take"
-            f" {extender.limits.request_timeout.text} (limits.requestTimeout);"
-            f" want {2 * margin_seconds:.0f}s or more"
-        )
     return LeaseOptions(
         name=section.name,
         namespace=section.namespace or connection.namespace,
         identity=identity(address(extender.listen, key="extender.listen")),
         duration_seconds=int(section.duration.seconds),
-        margin_seconds=margin_seconds,
+        margin_seconds=_margin_seconds(extender),
     )
+
+
+def _leased(extender: ExtenderSection, policies: Sequence[Policy]) -> bool:
+    """Whether a server of a cluster holds a Lease while it binds."""
+    use = extender.lease.use
+    return use == "always" or (use == "auto" and commits(policies))
+
+
+def _margin_seconds(extender: ExtenderSection) -> float:
+    """How long before the Lease ends nothing is begun any more."""
+    duration, longest = extender.lease.duration, extender.limits.request_timeout
+    margin_seconds = longest.seconds + _LEASE_SLACK_SECONDS
+    if duration.seconds < 2 * margin_seconds:
+        raise ConfigError(
+            f"extender.lease.duration: {duration.text} is too short: a bind may take"
+            f" {longest.text} (limits.requestTimeout); want {2 * margin_seconds:.0f}s or more"
+        )
+    return margin_seconds
 
 
 def _nudge(section: ClusterSection, connection: Connection | None) -> NudgeOptions | None:

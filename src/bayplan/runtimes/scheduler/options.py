@@ -89,6 +89,8 @@ def check_section(loaded: Loaded) -> Profiles:
             "scheduler.profiles: a schedulerName is empty: pods without one are kube-scheduler's"
         )
     address(scheduler.ops_listen, key="scheduler.opsListen")
+    page_address(config.page)
+    tracing_options(config.tracing)
     if scheduler.pod_max_backoff.seconds < scheduler.pod_initial_backoff.seconds:
         raise ConfigError(
             f"scheduler.podMaxBackoff: {scheduler.pod_max_backoff.text} is less than podInitialBackoff"
