@@ -374,6 +374,22 @@ def test_whatever_else_is_told_of_a_placed_pod_is_seen(told: Pod) -> None:
     assert_same(after, Snapshot.build([make_node(name, cpu=4).object for name in "ab"], [told]))
 
 
+def test_what_a_resize_leaves_is_free_when_the_kubelet_has_done_it() -> None:
+    def resized(has: str) -> Pod:
+        body = msgspec.to_builtins(make_pod("web", uid="w", node="a", cpu="1"))
+        held = {"name": "main", "resources": {"requests": {"cpu": has}}}
+        return msgspec.convert(body | {"status": {"phase": "Running", "containerStatuses": [held]}}, type=Pod)
+
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    cache.put_pod(resized("4"))
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [0]
+
+    cache.put_pod(resized("1"))
+
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [3000]
+
+
 def _told(pod: Pod, **changes: object) -> Pod:
     """The pod as the API server has it after a write."""
     assert pod.metadata is not None
