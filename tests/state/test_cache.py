@@ -331,6 +331,27 @@ def test_that_a_bind_of_ours_is_told_by_the_watch_changes_nothing() -> None:
     assert cache.pod("default/web") is told, "the next one who writes to it needs its version"
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["", "after it was to get something else"])
+def test_a_pod_that_does_not_get_its_place_has_the_annotations_that_it_had(again: bool) -> None:
+    cache = Cache()
+    cache.put_node(make_node("a").object)
+    pod = make_pod("web", uid="w", annotations={"devices": "any two", "team": "blue"})
+    cache.put_pod(pod)
+    cache.assume(pod, "a", {"devices": "0,1", "at": "noon"})
+    changed = make_pod("web", uid="w", annotations={"devices": "any two", "team": "red"})
+    cache.put_pod(changed)
+    if again:
+        cache.assume_anew(pod, {"devices": "2,3"})
+    shown = cache.pod("default/web")
+    assert shown is not None
+    assert shown.annotations["team"] == "red"
+    assert shown.annotations["devices"] == ("2,3" if again else "0,1")
+
+    cache.forget(pod)
+
+    assert cache.pod("default/web") == changed
+
+
 def test_no_annotations_are_no_change_however_they_are_written() -> None:
     cache = Cache()
     cache.put_node(make_node("a").object)
