@@ -159,6 +159,10 @@ async def test_a_pod_by_assumption_that_a_list_did_not_have_is_looked_for(there:
             await asyncio.sleep(0)
 
     assert now(view).nodes.count().tolist() == [count]
+    # The watch tells of it from the beginning, and of its node at the end.
+    for told in (make_pod("late", uid="l"), make_pod("late", uid="l", node="n")) if there else ():
+        pod_store(view).put(told)
+        assert now(view).nodes.count().tolist() == [1]
     assert view.cache.assumed_count == 0
 
 

@@ -339,9 +339,11 @@ class LiveView:
             else:
                 if key in self._cache.doubtful:
                     self._cache.doubtful.discard(key)
-                    # What the watch has told meanwhile may be newer than the answer.
-                    if self._cache.pod(key) is meant:
-                        if meant is not None and meant.uid != pod.uid:
+                    # What the watch has told meanwhile may be newer than the answer. And where the very pod
+                    # is there, it was made after the list: the watch tells of it from the beginning, and it
+                    # must not seem to be without a node until that is told to the end.
+                    if self._cache.pod(key) is meant and (meant is None or meant.uid != pod.uid):
+                        if meant is not None:
                             self._pod_store.drop(meant)
                         self._pod_store.put(pod)
                 return
