@@ -32,8 +32,10 @@ async def test_a_connection_that_is_there_when_the_time_is_over_is_not_written_t
     line = Asked()
 
     @contextlib.asynccontextmanager
-    async def late(_: Lines, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> AsyncIterator[Asked]:
-        del tls
+    async def late(
+        _: Lines, tls: ssl.SSLContext | None, *, timeout_seconds: float, urgent: bool
+    ) -> AsyncIterator[Asked]:
+        del tls, urgent
         await asyncio.sleep(timeout_seconds + 0.01)
         yield line
 

@@ -62,8 +62,10 @@ async def _serving(behave: Behave, *, limit: int = 4) -> AsyncIterator[_Server]:
         await played.end()
 
 
-async def _ask(lines: Lines, request: bytes = _REQUEST, *, timeout_seconds: float = 5.0) -> bytes:
-    async with lines.line(None, timeout_seconds=timeout_seconds) as line:
+async def _ask(
+    lines: Lines, request: bytes = _REQUEST, *, timeout_seconds: float = 5.0, urgent: bool = False
+) -> bytes:
+    async with lines.line(None, timeout_seconds=timeout_seconds, urgent=urgent) as line:
         return (await line.ask(request, timeout_seconds=timeout_seconds)).body
 
 
@@ -214,6 +216,36 @@ async def test_whoever_waits_too_long_for_a_turn_is_told_so() -> None:
             await _ask(server.lines, timeout_seconds=0.05)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
+
+
+async def test_what_is_urgent_does_not_wait_for_its_turn_and_takes_it_from_nobody() -> None:
+    go_on, most, now = asyncio.Event(), 0, 0
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal most, now
+        while True:
+            if (await reader.readuntil(b"\r\n\r\n")).startswith(b"PUT"):
+                writer.write(_OK)
+                continue
+            now += 1
+            most = max(most, now)
+            await go_on.wait()
+            now -= 1
+            writer.write(_OK)
+
+    async with _serving(slow, limit=2) as server:
+        others = [asyncio.create_task(_ask(server.lines)) for _ in range(6)]
+        async with asyncio.timeout(5):
+            while now < 2:  # noqa: ASYNC110 - what is waited for has no event of its own
+                await asyncio.sleep(0.001)
+        put = _REQUEST.replace(b"POST", b"PUT")
+        assert await _ask(server.lines, put, timeout_seconds=2, urgent=True) == b"ok"
+        assert await _ask(server.lines, put, timeout_seconds=2, urgent=True) == b"ok"
+        go_on.set()
+
+        assert await asyncio.gather(*others) == [b"ok"] * 6
+        assert most == 2
+        assert await _ask(server.lines) == b"ok"
 
 
 async def test_where_nobody_listens_there_is_no_line() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,8 @@ from aiohttp import web
 from bayplan.client import channel
 from bayplan.client.connect import from_kubeconfig
 from bayplan.client.errors import ApiError, ConnectError, NotSent, Silent, Unreachable
+from bayplan.client.lease import LeaseApi, LeaseSpec
+from bayplan.client.lines import AT_ONCE
 from bayplan.client.rest import NODES, ApiClient
 from tests.client.serving import Script, client_of, serving, write_kubeconfig
 
@@ -203,6 +206,31 @@ async def test_no_time_left_is_not_all_the_time_in_the_world(tmp_path: Path, sec
             await client.request("GET", "/things", doing="reading", timeout_seconds=seconds, limited=False)
 
     assert api.asked == []
+
+
+async def test_a_lease_is_written_while_more_binds_wait_than_there_are_connections(tmp_path: Path) -> None:
+    """Else whoever binds loses it where binds take their time, as with a slow webhook."""
+    go_on = asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if "binding" in request.path:
+            await go_on.wait()
+        return web.json_response({"metadata": {"name": "l", "namespace": "ns"}})
+
+    async with (
+        serving(answer) as url,
+        client_of(write_kubeconfig(tmp_path, cluster={"server": url})) as client,
+    ):
+        binding = partial(client.request, "POST", "/binding", doing="binding", body={}, limited=False)
+        binds = [asyncio.create_task(binding()) for _ in range(AT_ONCE + 10)]
+        api = LeaseApi(client, namespace="ns", name="l", timeout_seconds=5)
+
+        lease = await api.create(LeaseSpec("us"))
+        await api.update(lease, LeaseSpec("us"))
+
+        assert not any(bind.done() for bind in binds)
+        go_on.set()
+        await asyncio.gather(*binds)
 
 
 async def test_a_token_may_end_with_a_newline(tmp_path: Path) -> None:

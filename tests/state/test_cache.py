@@ -331,6 +331,27 @@ def test_that_a_bind_of_ours_is_told_by_the_watch_changes_nothing() -> None:
     assert cache.pod("default/web") is told, "the next one who writes to it needs its version"
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["", "after it was to get something else"])
+def test_a_pod_that_does_not_get_its_place_has_the_annotations_that_it_had(again: bool) -> None:
+    cache = Cache()
+    cache.put_node(make_node("a").object)
+    pod = make_pod("web", uid="w", annotations={"devices": "any two", "team": "blue"})
+    cache.put_pod(pod)
+    cache.assume(pod, "a", {"devices": "0,1", "at": "noon"})
+    changed = make_pod("web", uid="w", annotations={"devices": "any two", "team": "red"})
+    cache.put_pod(changed)
+    if again:
+        cache.assume_anew(pod, {"devices": "2,3"})
+    shown = cache.pod("default/web")
+    assert shown is not None
+    assert shown.annotations["team"] == "red"
+    assert shown.annotations["devices"] == ("2,3" if again else "0,1")
+
+    cache.forget(pod)
+
+    assert cache.pod("default/web") == changed
+
+
 def test_no_annotations_are_no_change_however_they_are_written() -> None:
     cache = Cache()
     cache.put_node(make_node("a").object)
@@ -372,6 +393,22 @@ def test_whatever_else_is_told_of_a_placed_pod_is_seen(told: Pod) -> None:
     assert after is not before
     assert list(after.pods) == [told]
     assert_same(after, Snapshot.build([make_node(name, cpu=4).object for name in "ab"], [told]))
+
+
+def test_what_a_resize_leaves_is_free_when_the_kubelet_has_done_it() -> None:
+    def resized(has: str) -> Pod:
+        body = msgspec.to_builtins(make_pod("web", uid="w", node="a", cpu="1"))
+        held = {"name": "main", "resources": {"requests": {"cpu": has}}}
+        return msgspec.convert(body | {"status": {"phase": "Running", "containerStatuses": [held]}}, type=Pod)
+
+    cache = Cache()
+    cache.put_node(make_node("a", cpu=4).object)
+    cache.put_pod(resized("4"))
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [0]
+
+    cache.put_pod(resized("1"))
+
+    assert cache.snapshot().nodes["cpu.free"].tolist() == [3000]
 
 
 def _told(pod: Pod, **changes: object) -> Pod:

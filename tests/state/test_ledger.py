@@ -605,7 +605,14 @@ async def test_a_bind_of_another_term_is_not_sent_although_we_lead_again() -> No
     assert cache.assumed_count == 0
 
 
-async def test_what_somebody_else_has_given_away_meanwhile_is_not_given_once_more() -> None:
+@pytest.mark.parametrize(
+    "asked", [pytest.param(False, id="by ourselves"), pytest.param(True, id="as kube-scheduler asks again")]
+)
+async def test_what_somebody_else_has_given_away_meanwhile_is_not_given_once_more(
+    asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if asked:
+        monkeypatch.setattr(ledger_module, "_ROLL_FORWARD_SECONDS", (60.0, 60.0))
     pod, api, term = make_pod("p", uid="u"), Api(ConnectError("lost")), 1
     sent: list[object] = []
 
@@ -631,8 +638,82 @@ async def test_what_somebody_else_has_given_away_meanwhile_is_not_given_once_mor
     assert "unknown" in await bind(ledger, pod, "a")
     term = 2
     cache.put_pod(make_pod("other", uid="o", node="a", annotations={"gpu": "0"}))
-    await until(lambda: not ledger.unsettled_count)
+    if asked:
+        assert await bind(ledger, pod, "a") == ""
+        await ledger.close()
+    else:
+        await until(lambda: not ledger.unsettled_count)
 
     assert sent == [{"gpu": "0"}, {"gpu": "1"}]
     assert cache.assumed_annotations(pod) == {"gpu": "1"}
     assert counts(cache) == [2, 0]
+
+
+async def test_asked_again_for_a_place_that_somebody_else_has_given_away_it_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger_module, "_ROLL_FORWARD_SECONDS", (60.0, 60.0))
+    pod, api, term = make_pod("p", uid="u"), Api(ConnectError("lost")), 1
+    cache = make_cache(pod)
+
+    async def alone(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        others = cluster.without_on({node: {pod.uid}}).nodes.row(node)["pods.requested"]
+        return ("there is one already", {}) if others else ("", {})
+
+    ledger = Ledger(cache, api, commit=alone, timeout_seconds=1, term=lambda: term)  # type: ignore[arg-type]
+    assert "unknown" in await bind(ledger, pod, "a")
+    term = 2
+    cache.put_pod(make_pod("other", uid="o", node="a"))
+
+    assert await bind(ledger, pod, "a") == "there is one already"
+
+    assert api.posts == ["a"]
+    await ledger.close()
+
+
+async def test_a_term_that_began_while_a_bind_was_on_its_way_is_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process that stood still while it waited for the answer."""
+    monkeypatch.setattr(ledger_module, "_ROLL_FORWARD_SECONDS", (0.001, 0.002))
+    pod, api, term, words = make_pod("p", uid="u"), Api(ConnectError("lost")), 1, 0
+    api.hold.clear()
+
+    async def last_word(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        nonlocal words
+        words += 1
+        return "", {}
+
+    cache = make_cache(pod)
+    ledger = Ledger(cache, api, commit=last_word, timeout_seconds=1, term=lambda: term)  # type: ignore[arg-type]
+    binding = asyncio.create_task(bind(ledger, pod, "a"))
+    await until(lambda: api.posts == ["a"])
+
+    term = 2
+    api.hold.set()
+    await binding
+    await until(lambda: not ledger.unsettled_count)
+
+    assert words == 2
+
+
+async def test_what_is_settled_during_another_last_word_is_not_sent_without_what_it_was_to_get(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger_module, "_ROLL_FORWARD_SECONDS", (60.0, 60.0))
+    pod, api, term = make_pod("p", uid="u"), Api(ConnectError("lost")), 1
+    cache = make_cache(pod)
+
+    async def last_word(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        if term == 2:
+            cache.forget(pod)
+        return "", {"gpu": "0"}
+
+    ledger = Ledger(cache, api, commit=last_word, timeout_seconds=1, term=lambda: term)  # type: ignore[arg-type]
+    await bind(ledger, pod, "a")
+    term = 2
+
+    assert "is known just now" in await bind(ledger, pod, "a")
+
+    assert api.posts == ["a"]
+    await ledger.close()

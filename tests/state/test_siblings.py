@@ -23,6 +23,25 @@ OTHER_SPECS: dict[str, Mapping[str, Any]] = {
 }
 
 
+MORE = {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "9"}}}]}
+HELD = {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]}
+TOO_MUCH = {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]}
+STATUSES: dict[str, dict[str, Any]] = {
+    "as it asks": {},
+    "the kubelet has not made it smaller yet": MORE,
+    "the kubelet says that it cannot be as large": HELD | TOO_MUCH,
+    "it has not been made smaller as a whole yet": {"resources": {"requests": {"memory": "2Gi"}}},
+}
+
+
+def told(name: str, status: str) -> Pod:
+    """A pod that runs, and what the kubelet says of its requests."""
+    whole = {"resources": {"requests": {"memory": "1Gi"}}}
+    pod = make_pod(name, uid=name, cpu="8", owner=WEB, node="a", spec=whole)
+    body = msgspec.to_builtins(pod) | {"status": {"phase": "Running", **STATUSES[status]}}
+    return msgspec.convert(body, type=Pod)
+
+
 def worked_out(pod: Pod) -> tuple[object, ...]:
     return pod.requests, pod.nonzero_requests, pod.host_ports, pod.affinity_text
 
@@ -60,6 +79,21 @@ def test_a_pod_that_differs_keeps_its_own(change: str) -> None:
 
     siblings.join(first, None)
     siblings.join(second, None)
+
+    assert worked_out(second) == own
+
+
+@pytest.mark.parametrize("before", STATUSES)
+@pytest.mark.parametrize("now", STATUSES)
+@pytest.mark.parametrize("known", [True, False], ids=["of itself", "of a sibling"])
+def test_how_far_the_kubelet_is_with_a_resize_is_each_pods_own(before: str, now: str, known: bool) -> None:
+    siblings = Siblings()
+    first, second = told("web-1", before), told("web-1" if known else "web-2", now)
+    own = worked_out(fresh(second))
+    siblings.join(first, None)
+    assert worked_out(first)
+
+    siblings.join(second, first if known else None)
 
     assert worked_out(second) == own
 

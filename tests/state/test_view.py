@@ -1,19 +1,25 @@
 """The live view: who waits for news, for how long, and what counts as news."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 
 from bayplan.client.errors import ApiError
+from bayplan.kube.meta import NO_META
+from bayplan.kube.node import NodeObject
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state import view as view_module
 from bayplan.state.view import LiveView, list_cluster
 from bayplan.testing import make_node, make_pod
 from tests.client.serving import client_of, no_nodes, serving, write_kubeconfig
+
+POD = make_pod("waiting", uid="uid")
 
 
 def make_view() -> LiveView:
@@ -57,7 +63,7 @@ async def test_who_comes_for_the_first_time_does_not_wait(monkeypatch: pytest.Mo
     view = make_view()
 
     async with asyncio.timeout(10):
-        assert not await view.news_for("uid", now(view))
+        assert not await view.news_for(POD, now(view))
 
 
 async def test_news_that_came_during_the_judgement_count_at_once() -> None:
@@ -66,15 +72,15 @@ async def test_news_that_came_during_the_judgement_count_at_once() -> None:
 
     node_store(view).put(make_node("n", cpu=8).object)
 
-    assert await view.news_for("uid", seen)
+    assert await view.news_for(POD, seen)
 
 
 async def test_who_comes_again_without_a_reason_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_module, "_PATIENCE_SECONDS", 5.0)
     view = make_view()
-    await view.news_for("uid", now(view))
+    await view.news_for(POD, now(view))
 
-    waiting = asyncio.create_task(view.news_for("uid", now(view)))
+    waiting = asyncio.create_task(view.news_for(POD, now(view)))
     await asyncio.sleep(0)
     pod_store(view).put(make_pod("p"))
     pod_store(view).put(make_pod("p", labels={"status": "told"}))
@@ -90,11 +96,85 @@ async def test_who_comes_again_after_something_happened_does_not_wait(
 ) -> None:
     monkeypatch.setattr(view_module, "_PATIENCE_SECONDS", 60.0)
     view = make_view()
-    await view.news_for("uid", now(view))
+    await view.news_for(POD, now(view))
     node_store(view).put(make_node("n", cpu=8).object)
 
     async with asyncio.timeout(10):
-        assert not await view.news_for("uid", now(view))
+        assert not await view.news_for(POD, now(view))
+
+
+def _heartbeat(version: str) -> NodeObject:
+    node = make_node("n").object
+    metadata = msgspec.structs.replace(node.metadata or NO_META, resource_version=version)
+    return msgspec.structs.replace(node, metadata=metadata)
+
+
+async def test_a_kubelet_that_is_still_there_does_not_end_a_wait_nor_is_it_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(view_module, "_PATIENCE_SECONDS", 5.0)
+    view = make_view()
+    node_store(view).put(_heartbeat("1"))
+    await view.news_for(POD, now(view))
+    told: list[str] = []
+    view._on_news = lambda: told.append("news")
+
+    waiting = asyncio.create_task(view.news_for(POD, now(view)))
+    await asyncio.sleep(0)
+    node_store(view).put(_heartbeat("2"))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    assert told == []
+    node_store(view).put(make_node("n", labels={"disk": "ssd"}).object)
+
+    assert await waiting
+    assert told == ["news"]
+
+
+async def test_how_a_pod_is_on_its_node_is_nothing_that_others_wait_for() -> None:
+    """Pods of a cluster that is in use tell of it all the time, and each touch of a pod is an attempt."""
+    view = make_view()
+    pod_store(view).put(make_pod("p", uid="p", node="n"))
+    told: list[str] = []
+    view._on_news = lambda: told.append("news")
+
+    pod_store(view).put(make_pod("p", uid="p", node="n", phase="Unknown"))
+    assert told == []
+
+    pod_store(view).drop(make_pod("p", uid="p", node="n"))
+    assert told == ["news"]
+
+
+async def test_who_comes_again_since_it_is_another_one_itself_does_not_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """kube-scheduler writes on a pod why it has no node, and asks again as soon as it hears of that."""
+    monkeypatch.setattr(view_module, "_PATIENCE_SECONDS", 60.0)
+    view = make_view()
+    await view.news_for(POD, now(view))
+    metadata = msgspec.structs.replace(POD.metadata or NO_META, resource_version="2")
+
+    async with asyncio.timeout(10):
+        assert not await view.news_for(msgspec.structs.replace(POD, metadata=metadata), now(view))
+
+
+async def test_who_comes_first_waits_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_module, "_PATIENCE_SHARE", 0.0)
+    view = make_view()
+    pods = [make_pod(uid=f"uid-{number}") for number in range(9)]
+    for pod in pods:
+        await view.news_for(pod, now(view))
+    waits = []
+
+    for pod in pods:
+        start = time.monotonic()
+        assert not await view.news_for(pod, now(view))
+        waits.append(time.monotonic() - start)
+
+    assert waits[0] >= 0.2
+    assert waits[1] >= 0.1
+    assert sum(waits) < 1.0, "not much more than what there is for all"
+    assert waits[-1] < 0.04
 
 
 async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,18 +184,18 @@ async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
     # The second one waits, and with that the patience is gone: 60 s would be noticed.
     for _ in range(3):
-        await view.news_for("uid", now(view))
+        await view.news_for(POD, now(view))
     monkeypatch.setattr(view_module, "_PATIENCE_SECONDS", 60.0)
 
     async with asyncio.timeout(10):
-        assert not await view.news_for("uid", now(view))
+        assert not await view.news_for(POD, now(view))
 
 
 async def test_a_flood_of_pods_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_module, "_REFUSED_LIMIT", 10)
     view = make_view()
     for number in range(100):
-        await view.news_for(f"uid-{number}", now(view))
+        await view.news_for(make_pod(uid=f"uid-{number}"), now(view))
 
     assert len(view._refused) == 10
 
@@ -159,6 +239,10 @@ async def test_a_pod_by_assumption_that_a_list_did_not_have_is_looked_for(there:
             await asyncio.sleep(0)
 
     assert now(view).nodes.count().tolist() == [count]
+    # The watch tells of it from the beginning, and of its node at the end.
+    for told in (make_pod("late", uid="l"), make_pod("late", uid="l", node="n")) if there else ():
+        pod_store(view).put(told)
+        assert now(view).nodes.count().tolist() == [1]
     assert view.cache.assumed_count == 0
 
 

@@ -63,8 +63,12 @@ class Channel:
         params: dict[str, str] | None,
         timeout_seconds: float,
         headers: Mapping[str, str] | None = None,
+        urgent: bool = False,
     ) -> bytes:
-        """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
+        """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`.
+
+        What is written and ``urgent`` does not wait until others have their answers.
+        """
         deadline = time.monotonic() + timeout_seconds
         access = await self._access_within(timeout_seconds, doing)
         left = deadline - time.monotonic()
@@ -76,9 +80,13 @@ class Channel:
             shown["Content-Type"] = content_type
         # Lists are large and few: for those the library takes no longer, and a proxy is its business too.
         by_line = self._lines is not None and method != "GET"
-        send = self._write if by_line else self._ask
         try:
-            answer = await send(method, path, access, shown, data=data, params=params, seconds=left)
+            if by_line:
+                answer = await self._write(
+                    method, path, access, shown, data=data, params=params, seconds=left, urgent=urgent
+                )
+            else:
+                answer = await self._ask(method, path, access, shown, data=data, params=params, seconds=left)
         except TimeoutError as error:
             raise Unreachable(f"{doing}: no answer in {timeout_seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -119,6 +127,7 @@ class Channel:
         data: bytes | None,
         params: dict[str, str] | None,
         seconds: float,
+        urgent: bool,
     ) -> "_Answer":
         lines = self._lines
         assert lines is not None, "asked only where there are lines"
@@ -127,7 +136,7 @@ class Channel:
         deadline = time.monotonic() + seconds
         sent = False
         try:
-            async with lines.line(access.tls, timeout_seconds=seconds) as line:
+            async with lines.line(access.tls, timeout_seconds=seconds, urgent=urgent) as line:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     # It must not go out after its time: by then somebody else may be the one who binds.

@@ -74,8 +74,9 @@ class LeaseApi:
             doing=f"{verb} lease {self.namespace}/{self.name}",
             body=body,
             timeout_seconds=self._timeout_seconds,
-            # Behind a queue of reads it would run out.
+            # Behind a queue of reads, or of binds that take their time, it would run out.
             limited=False,
+            urgent=True,
         )
         try:
             return _LEASE.decode(content)

@@ -38,10 +38,15 @@ class Lines:
         self._threads = DaemonThreads("bayplan-connect", limit=_OPENED_AT_ONCE)
 
     @asynccontextmanager
-    async def line(self, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> AsyncIterator[Line]:
-        """A line for one request: `OSError` or `TimeoutError` where none was to be had in time."""
+    async def line(
+        self, tls: ssl.SSLContext | None, *, timeout_seconds: float, urgent: bool = False
+    ) -> AsyncIterator[Line]:
+        """A line for one request: `OSError` or `TimeoutError` where none was to be had in time.
+
+        What is ``urgent`` does not wait for its turn: it has a line beyond the limit.
+        """
         deadline = time.monotonic() + timeout_seconds
-        if self._free > 0:
+        if self._free > 0 or urgent:
             self._free -= 1
         else:
             async with asyncio.timeout(timeout_seconds):
@@ -77,7 +82,7 @@ class Lines:
             raise
 
     def _next(self) -> None:
-        while self._queue:
+        while self._queue and self._free >= 0:
             turn = self._queue.popleft()
             if not turn.done():
                 turn.set_result(None)

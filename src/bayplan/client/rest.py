@@ -210,10 +210,15 @@ class ApiClient:
         params: dict[str, str] | None = None,
         timeout_seconds: float = _TIMEOUT_SECONDS,
         limited: bool = True,
+        urgent: bool = False,
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`."""
+        """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`.
+
+        Without ``limited`` it has its turn at once, whatever was asked lately; what is ``urgent`` goes out
+        although many requests have no answer yet.
+        """
         if limited:
             wait = self._limiter.reserve(within_seconds=timeout_seconds)
             if wait >= timeout_seconds:
@@ -233,6 +238,7 @@ class ApiClient:
                 params=params,
                 timeout_seconds=timeout_seconds,
                 headers=headers,
+                urgent=urgent,
             )
         except (ApiError, ConnectError) as error:
             problem = str(error)

@@ -43,26 +43,21 @@ class Assumption:
     annotations: Mapping[str, str]
     told: bool
     """Whether the watch has told of this very pod: what it tells of a namesake is newer then."""
+    plain: Pod
+    """The pod as it is without all that."""
     bound_at: float = math.inf
     """When the API server had said that it is so."""
 
-    def put_on(self, pod: Pod) -> Pod:
+    def shown(self) -> Pod:
         """The pod as it will be."""
-        return _changed(pod, self.node, {**pod.annotations, **self.annotations})
-
-    def taken_from(self, pod: Pod) -> Pod:
-        """The pod as it was."""
-        kept = {key: value for key, value in pod.annotations.items() if key not in self.annotations}
-        return _changed(pod, None, kept)
-
-
-def _changed(pod: Pod, node: str | None, annotations: dict[str, str]) -> Pod:
-    metadata = msgspec.structs.replace(pod.metadata or NO_META, annotations=annotations)
-    spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
-    changed = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
-    # What was worked out about the pod depends neither on its node nor on its annotations.
-    changed.__dict__.update(pod.__dict__)
-    return changed
+        pod = self.plain
+        annotations = {**pod.annotations, **self.annotations}
+        metadata = msgspec.structs.replace(pod.metadata or NO_META, annotations=annotations)
+        spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=self.node)
+        shown = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+        # What was worked out about the pod depends neither on its node nor on its annotations.
+        shown.__dict__.update(pod.__dict__)
+        return shown
 
 
 def _is(known: Pod | None, pod: Pod) -> bool:
@@ -251,14 +246,14 @@ class Cache:
         """Count the pod on that node, with what it got, until the watch says where it is, or `forget`."""
         before, known = self._assumed.get(pod.key), self._pods.get(pod.key)
         told = before.told if before is not None and before.uid == pod.uid else _is(known, pod)
-        self._assumed[pod.key] = Assumption(pod.uid, node, annotations, told)
+        self._assumed[pod.key] = Assumption(pod.uid, node, annotations, told, pod)
         self._put(pod)
 
     def assume_anew(self, pod: Pod, annotations: Mapping[str, str]) -> None:
         """Count an assumed pod where it is, with other things that it gets there."""
         before = self._assumed[pod.key]
         if before.annotations != annotations:
-            self.assume(before.taken_from(self._pods[pod.key]), before.node, annotations)
+            self.assume(before.plain, before.node, annotations)
 
     def assumed_annotations(self, pod: Pod) -> Mapping[str, str]:
         """What is to be written on an assumed pod."""
@@ -277,7 +272,7 @@ class Cache:
             return
         del self._assumed[pod.key]
         if pod.key in self._pods:
-            self._put(assumption.taken_from(self._pods[pod.key]))
+            self._put(assumption.plain)
 
     def bound(self, pod: Pod, at: float) -> None:
         """The API server has said that the pod is where it is assumed to be; the watch has not told yet."""
@@ -340,7 +335,8 @@ class Cache:
         if pod.uid != assumption.uid or pod.node_name or pod.finished:
             del self._assumed[key]
             return pod
-        return assumption.put_on(pod)
+        now = self._assumed[key] = replace(assumption, plain=pod)
+        return now.shown()
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
         """Exactly these nodes are there: what is not among them was deleted unseen."""

@@ -160,7 +160,8 @@ class Informer(Generic[T]):
                 # Whatever it is, a copy that nobody keeps up to date must not look alive.
                 problem = f"{type(error).__name__}: {error}"
                 pause = self._backoff()
-                self._version = ""
+                # Of the latest state: what a server has at hand may be older than what we know.
+                self._version, self._consistent = "", True
                 log.exception(
                     "watching %s: this is a bug in Bayplan; listing again in %.1f s", self._path, pause
                 )

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from bayplan.client.bind import BindRefused, BindUnknown, bind_pod
@@ -31,6 +32,17 @@ Prepare = Callable[[Pod, str], Awaitable[object]]
 
 _ROLL_FORWARD_SECONDS = (0.5, 10.0)
 _READ_SECONDS = 2.0
+
+
+@dataclass
+class _Doubt:
+    """A bind that may have happened or not."""
+
+    pod: Pod
+    """As it was when that was decided."""
+    node: str
+    term: int
+    """Of the policies' last word about it."""
 
 
 class Ledger:
@@ -65,6 +77,7 @@ class Ledger:
         # A lock is here for as long as somebody holds it or waits for it.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._rolling: dict[str, asyncio.Task[None]] = {}
+        self._doubts: dict[str, _Doubt] = {}
         self._sending = 0
 
     @property
@@ -103,21 +116,22 @@ class Ledger:
         this one in sight, and many are asked for at a time. ``term`` is that of the decision: in another one
         the place may be somebody else's by now.
         """
+        now = self._term()
         try:
-            if term not in (None, self._term()):
+            if term not in (None, now):
                 raise BindRefused(
                     f"pod {pod.key} is not bound to {node}: another one was the leader meanwhile"
                 )
             await self._send(pod, node)
         except BindUnknown:
-            self._roll_forward(pod, node)
+            self._roll_forward(pod, node, now)
             raise
         except BindRefused:
             self._free(pod)
             raise
         except BaseException:
             # Cancelled, perhaps: what was sent may land all the same.
-            self._roll_forward(pod, node)
+            self._roll_forward(pod, node, now)
             raise
 
     def give_up(self, pod: Pod) -> None:
@@ -138,12 +152,12 @@ class Ledger:
         await asyncio.gather(*rolling, return_exceptions=True)
 
     async def _bind(self, pod: Pod, node: str) -> None:
-        going = self._cache.unsettled.get(pod.uid)
-        if going == node:
-            # It is assumed there already; asking again can only bring the answer nearer.
-            return await self._send(pod, node, unsure=True)
-        if going is not None:
-            raise BindRefused(f"pod {pod.key} may yet be bound to {going}: the API server has not said")
+        doubt, assumed = self._doubts.get(pod.uid), self._cache.assumes(pod)
+        if doubt is not None and doubt.node == node and assumed:
+            # Asking again can only bring the answer nearer.
+            return await self._send_again(doubt)
+        if doubt is not None and (assumed or not pod.node_name):
+            raise BindRefused(f"pod {pod.key} may yet be bound to {doubt.node}: the API server has not said")
         if pod.node_name == node:
             return None
         if pod.node_name:
@@ -214,28 +228,42 @@ class Ledger:
             raise BindRefused(_another(pod, uid))
         return pod
 
-    async def _given_away(self, pod: Pod, node: str) -> str:
-        """Why the pod may not be on the node that it was meant for; ``""`` where it still may.
+    async def _send_again(self, doubt: _Doubt) -> None:
+        """Ask once more for what may have happened; after another term not without another last word."""
+        if doubt.term != self._term() and not self._why_not():
+            await self._agree_again(doubt)
+        await self._send(doubt.pod, doubt.node, unsure=True)
 
-        What it was to get there may be somebody else's by now: then it gets what is free.
+    async def _agree_again(self, doubt: _Doubt) -> None:
+        """Have the policies say whether the pod may still be on the node that it was meant for.
+
+        Somebody else may have given its place away, or what it was to get there: then it gets what is free.
         """
-        if self._commit is None:
-            return ""
+        pod, node = doubt.pod, doubt.node
         async with self._committing:
-            refusal, annotations = await self._commit(pod, node, self._cache.snapshot())
-            if not refusal and self._cache.assumes(pod):
-                self._cache.assume_anew(pod, annotations)
-        return refusal
+            term = self._term()
+            if self._commit is not None and doubt.term != term:
+                refusal, annotations = await self._commit(pod, node, self._cache.snapshot())
+                if refusal:
+                    raise BindRefused(refusal)
+                if self._cache.assumes(pod):
+                    self._cache.assume_anew(pod, annotations)
+            if not self._cache.assumes(pod):
+                # What it was to get is not written down any more: a bind without it must not go out.
+                raise BindUnknown(f"pod {pod.key}: what became of its bind to {node} is known just now")
+            doubt.term = term
 
-    def _roll_forward(self, pod: Pod, node: str) -> None:
-        if pod.uid in self._cache.unsettled:
+    def _roll_forward(self, pod: Pod, node: str, term: int) -> None:
+        if pod.uid in self._doubts:
             return
         self._cache.doubt(pod.uid, node)
-        task = asyncio.create_task(self._until_settled(pod, node, self._term()))
+        doubt = self._doubts[pod.uid] = _Doubt(pod, node, term)
+        task = asyncio.create_task(self._until_settled(doubt))
         self._rolling[pod.uid] = task
         task.add_done_callback(lambda _: self._rolling.pop(pod.uid, None))
 
-    async def _until_settled(self, pod: Pod, node: str, term: int) -> None:
+    async def _until_settled(self, doubt: _Doubt) -> None:
+        pod, node = doubt.pod, doubt.node
         pause, longest = _ROLL_FORWARD_SECONDS
         about = {"pod": pod.key, "node": node}
         while True:
@@ -245,17 +273,7 @@ class Ledger:
                 # The watch has seen it bound, or gone.
                 break
             try:
-                now = self._term()
-                if now != term and not self._why_not():
-                    # Somebody else may have given the place away meanwhile: the policies are asked again.
-                    if refusal := await self._given_away(pod, node):
-                        log.warning(
-                            "pod %s is not bound to %s any more: %s", pod.key, node, refusal, extra=about
-                        )
-                        self._free(pod)
-                        break
-                    term = now
-                await self._send(pod, node, unsure=True)
+                await self._send_again(doubt)
                 log.info("pod %s is bound to %s after all", pod.key, node, extra=about)
                 break
             except BindUnknown as error:
@@ -267,6 +285,7 @@ class Ledger:
             except Exception:
                 # Whatever it was, it is no answer: given up here, the pod would hold its place for ever.
                 log.exception("pod %s is not bound to %s yet", pod.key, node, extra=about)
+        del self._doubts[pod.uid]
         self._cache.settle(pod.uid)
 
 

@@ -112,7 +112,7 @@ class LiveCluster:
 
     async def close(self) -> None:
         """Stop binding; give the Lease back, unless a bind of ours may still land."""
-        settled = not self.ledger.unsettled_count
+        settled = not (self.ledger.unsettled_count or self.ledger.sending_count)
         await self.ledger.close()
         if self.writer is not None:
             await self.writer.close(release=settled)

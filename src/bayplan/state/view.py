@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import NODES, NODES_WITH_IMAGES, PODS, ApiClient, object_resource
 from bayplan.kube.kinds import EVERY_KIND
+from bayplan.kube.meta import NO_META
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
@@ -26,8 +27,10 @@ _READ_SECONDS = 1.0
 _READ_AT_ONCE = 16
 _READ_AGAIN_SECONDS = 5.0
 _LOOK_AGAIN_SECONDS = (0.5, 10.0)
-# How long a total refusal waits for news: once, in all, and as a share of the time that passes.
+# How long a total refusal waits for news: once, or for so much of what is left; in all, and as a share of the
+# time that passes.
 _PATIENCE_SECONDS = 0.05
+_PATIENCE_FIRST = 0.4
 _PATIENCE_LIMIT_SECONDS = 0.5
 _PATIENCE_SHARE = 0.2
 _REFUSED_LIMIT = 20_000
@@ -61,7 +64,7 @@ class View(Protocol):
         """Look for nodes that are asked about and not in view; whether one was found."""
         ...
 
-    async def news_for(self, pod_uid: str, seen: Snapshot) -> bool:
+    async def news_for(self, pod: Pod, seen: Snapshot) -> bool:
         """Wait a moment for news that may help a pod; whether there is any since this snapshot."""
         ...
 
@@ -103,9 +106,9 @@ class FixedView:
         del names
         return False
 
-    async def news_for(self, pod_uid: str, seen: Snapshot) -> bool:
+    async def news_for(self, pod: Pod, seen: Snapshot) -> bool:
         """Nobody brings news here."""
-        del pod_uid
+        del pod
         return self._current is not seen
 
 
@@ -139,7 +142,7 @@ class LiveView:
         images: bool = False,
         nodes_only: bool = False,
     ) -> None:
-        """``on_news`` is called when a watch has told something that changes the judgement of nodes.
+        """``on_news`` is called when a watch has told something that pods may have waited for.
 
         ``objects`` are kinds to be watched beside nodes and pods; with ``images`` those of nodes are read.
         With ``nodes_only`` pods are not watched, and not known.
@@ -163,7 +166,8 @@ class LiveView:
         self._dropped: dict[str, float] = {}
         self._looking: set[asyncio.Task[None]] = set()
         self._versions: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
-        self._refused: dict[str, int] = {}
+        # The version of the view, and that of the pod itself.
+        self._refused: dict[str, tuple[int, str | None]] = {}
         self._patience_seconds = _PATIENCE_LIMIT_SECONDS
         self._patience_at = time.monotonic()
         self._was_complete = False
@@ -183,13 +187,16 @@ class LiveView:
         return KindStore(self._cache.objects, kind, partial(self._object, kind))
 
     def _object(self, kind: str) -> None:
+        what = frozenset({kind})
         if self._follower is not None:
-            self._follower.told(frozenset({kind}))
-        self._tell()
+            self._follower.told(what)
+        self._tell(what)
 
-    def _tell(self) -> None:
+    def _tell(self, what: frozenset[str]) -> None:
+        """The judgement of nodes may be another one; ``what`` is what that means for pods that wait."""
         self._news.set()
-        self._on_news()
+        if what:
+            self._on_news()
 
     @property
     def cache(self) -> Cache:
@@ -264,27 +271,31 @@ class LiveView:
         self._looked_for |= dict.fromkeys(wanted, now)
         return any(await asyncio.gather(*(self._read_node(name) for name in wanted)))
 
-    async def news_for(self, pod_uid: str, seen: Snapshot) -> bool:
+    async def news_for(self, pod: Pod, seen: Snapshot) -> bool:
         """Wait a moment for news that may help a pod; whether there is any since this snapshot.
 
         A change wakes a waiting pod in kube-scheduler, which may ask us before our own watch has told us
         of the change. Refused on the old view, the pod would wait for five minutes. So when a pod comes
         again, to be refused on every node, and nothing has happened that we know of, there is a wait.
-        All waiting is a small part of the time: kube-scheduler asks for one pod after another.
+        All waiting is a small part of the time: kube-scheduler asks for one pod after another. Who comes
+        first waits for longest, since news helps all who come after it.
         """
         cache = self._cache
         if self._versions.get(seen) != cache.version:
             return True
-        before = self._refused.pop(pod_uid, None)
-        self._refused[pod_uid] = cache.version
+        # The pod as kube-scheduler has it: it comes again also when it is another one itself, as after each
+        # first refusal, which is written on it.
+        now = cache.version, (pod.metadata or NO_META).resource_version
+        before = self._refused.pop(pod.uid, None)
+        self._refused[pod.uid] = now
         if len(self._refused) > _REFUSED_LIMIT:
             del self._refused[next(iter(self._refused))]
-        if before != cache.version or not self._may_wait():
+        if before != now or not self._may_wait():
             return False
         start = time.monotonic()
         self._news.clear()
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(max(_PATIENCE_SECONDS, _PATIENCE_FIRST * self._patience_seconds)):
                 await self._news.wait()
         except TimeoutError:
             return False
@@ -339,9 +350,11 @@ class LiveView:
             else:
                 if key in self._cache.doubtful:
                     self._cache.doubtful.discard(key)
-                    # What the watch has told meanwhile may be newer than the answer.
-                    if self._cache.pod(key) is meant:
-                        if meant is not None and meant.uid != pod.uid:
+                    # What the watch has told meanwhile may be newer than the answer. And where the very pod
+                    # is there, it was made after the list: the watch tells of it from the beginning, and it
+                    # must not seem to be without a node until that is told to the end.
+                    if self._cache.pod(key) is meant and (meant is None or meant.uid != pod.uid):
+                        if meant is not None:
                             self._pod_store.drop(meant)
                         self._pod_store.put(pod)
                 return
@@ -366,7 +379,7 @@ class _NodeStore:
     def __init__(
         self,
         cache: Cache,
-        tell: Callable[[], None],
+        tell: Callable[[frozenset[str]], None],
         dropped: Callable[[str], None],
         follower: Follower | None,
     ) -> None:
@@ -379,21 +392,23 @@ class _NodeStore:
         """Exactly these nodes are there."""
         self._cache.replace_nodes(nodes)
         self._follow(news.NODES)
-        self._tell()
+        self._tell(news.NODES)
 
     def put(self, node: NodeObject) -> None:
         """A node is there, or is different."""
-        before = self._cache.node(node.name)
+        version, before = self._cache.version, self._cache.node(node.name)
         self._cache.put_node(node)
         self._follow(news.of_node(before, node))
-        self._tell()
+        if self._cache.version != version:
+            # Else a kubelet has only said that it is still there.
+            self._tell(news.NODES)
 
     def drop(self, node: NodeObject) -> None:
         """A node is gone."""
         self._cache.drop_node(node.name)
         self._dropped(node.name)
         self._follow(news.NODES)
-        self._tell()
+        self._tell(news.NODES)
 
     def _follow(self, what: frozenset[str]) -> None:
         if self._follower is not None and what:
@@ -404,7 +419,11 @@ class _PodStore:
     """Pods, as the informer of pods wants to keep them."""
 
     def __init__(
-        self, cache: Cache, tell: Callable[[], None], listed: Callable[[], None], follower: Follower | None
+        self,
+        cache: Cache,
+        tell: Callable[[frozenset[str]], None],
+        listed: Callable[[], None],
+        follower: Follower | None,
     ) -> None:
         self._cache = cache
         self._tell = tell
@@ -424,7 +443,7 @@ class _PodStore:
             for pod in self._cache.pods:
                 self._follower.pod_is(pod)
             self._follower.told(news.PODS | news.PLACED)
-        self._tell()
+        self._tell(news.PODS | news.PLACED)
 
     def put(self, pod: Pod) -> None:
         """A pod is there, or is different."""
@@ -434,9 +453,7 @@ class _PodStore:
             if before is not None and before.uid != pod.uid:
                 self._follower.pod_gone(before)
             self._follower.pod_is(self._cache.pod(pod.key) or pod)
-            self._follow(news.of_pod(before, self._cache.pod(pod.key)))
-        if self._cache.version != version:
-            self._tell()
+        self._follow(version, before, pod.key)
 
     def drop(self, pod: Pod) -> None:
         """A pod is gone."""
@@ -444,13 +461,17 @@ class _PodStore:
         self._cache.drop_pod(pod.key, pod.uid)
         if self._follower is not None:
             self._follower.pod_gone(pod if before is None or before.uid != pod.uid else before)
-            self._follow(news.of_pod(before, self._cache.pod(pod.key)))
-        if self._cache.version != version:
-            self._tell()
+        self._follow(version, before, pod.key)
 
-    def _follow(self, what: frozenset[str]) -> None:
+    def _follow(self, version: int, before: Pod | None, key: str) -> None:
+        """Tell what has changed for others; most is a status, which is no news to anybody."""
+        if self._follower is None and self._cache.version == version:
+            return
+        what = news.of_pod(before, self._cache.pod(key))
         if self._follower is not None and what:
             self._follower.told(what)
+        if self._cache.version != version:
+            self._tell(what)
 
 
 async def list_cluster(

@@ -396,7 +396,7 @@ class ExtenderApp:
     async def _behind(self, said: Answer, seen: Snapshot) -> bool:
         if said.not_in_view and await self.view.read(said.not_in_view):
             return True
-        return said.refused is not None and await self.view.news_for(said.refused.pod.uid, seen)
+        return said.refused is not None and await self.view.news_for(said.refused.pod, seen)
 
     def _problem(
         self, verb: str | None, result: str, text: str, *, body: bytes | None = None, count: bool = True
