@@ -66,8 +66,8 @@ async def test_a_warning_is_one(tmp_path: Path) -> None:
     ("message", "note"),
     [
         pytest.param("x" * 1024, "x" * 1024, id="just short enough"),
-        pytest.param("x" * 1025, "x" * 1021 + "...", id="one too many"),
-        pytest.param("é" * 1024, "é" * 510 + "...", id="letters of two bytes are not torn"),
+        pytest.param("x" * 1025, "x" * 1020 + " ...", id="one too many"),
+        pytest.param("é" * 1024, "é" * 510 + " ...", id="letters of two bytes are not torn"),
     ],
 )
 async def test_a_long_message_is_cut_where_the_api_server_would_refuse_it(

@@ -118,6 +118,56 @@ def test_a_plugin_may_be_disabled_at_one_point(read: Read) -> None:
     assert chosen(profile).feasible == ["large"]
 
 
+@pytest.mark.parametrize(
+    ("plugins", "evicts"),
+    [
+        pytest.param("{}", True, id="as it is"),
+        pytest.param("{multiPoint: {disabled: [{name: DefaultPreemption}]}}", False, id="disabled"),
+        pytest.param("{postFilter: {disabled: [{name: DefaultPreemption}]}}", False, id="at its point"),
+        pytest.param("{postFilter: {disabled: [{name: '*'}]}}", False, id="with all others at its point"),
+        pytest.param("{multiPoint: {disabled: [{name: '*'}]}}", False, id="with everything"),
+        pytest.param(
+            "{multiPoint: {disabled: [{name: '*'}]}, postFilter: {enabled: [{name: DefaultPreemption}]}}",
+            True,
+            id="named again",
+        ),
+        pytest.param("{preFilter: {disabled: [{name: '*'}]}}", True, id="another point"),
+    ],
+)
+def test_a_profile_says_whether_pods_may_be_evicted(plugins: str, evicts: bool, read: Read) -> None:
+    assert (read(f"profiles: [{{plugins: {plugins}}}]").preemption is not None) is evicts
+
+
+def test_how_many_candidates_are_looked_for_may_be_changed(read: Read) -> None:
+    profile = read(
+        """
+        profiles:
+        - pluginConfig:
+          - name: DefaultPreemption
+            args: {minCandidateNodesPercentage: 20, minCandidateNodesAbsolute: 5}
+        """
+    )
+
+    assert profile.preemption is not None
+    assert [profile.preemption.enough(nodes) for nodes in (3, 10, 1000)] == [3, 5, 200]
+    default = Profile.default().preemption
+    assert default is not None
+    assert [default.enough(nodes) for nodes in (3, 500, 5000)] == [3, 100, 500]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("{minCandidates: 3}", "minCandidates: unknown key; did you mean"),
+        ("{minCandidateNodesPercentage: 101}", "minCandidateNodesPercentage"),
+        ("{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}", "are both 0"),
+    ],
+)
+def test_mistakes_in_the_arguments_of_preemption_are_told(args: str, message: str, read: Read) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(f"profiles: [{{pluginConfig: [{{name: DefaultPreemption, args: {args}}}]}}]")
+
+
 def test_a_weight_may_be_changed_at_the_point_or_everywhere(read: Read) -> None:
     profile = read(
         """

@@ -12,7 +12,7 @@ from bayplan import NodeTable, Pod, Reason, Verdict
 from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.registry import Hook, Policy
 from bayplan.engine.choose import choose
-from bayplan.engine.make_room import VICTIMS_LEAVE, Room, enough, make_room
+from bayplan.engine.make_room import DEFAULT_PREEMPTION, VICTIMS_LEAVE, Room, make_room
 from bayplan.kube.pod import Condition
 from bayplan.kube.workloads import PodDisruptionBudget
 from bayplan.snapshot.cluster import Snapshot
@@ -267,7 +267,7 @@ def test_a_pod_does_not_wait_for_a_node_that_it_cannot_have(node: str) -> None:
     ],
 )
 def test_as_many_candidates_as_kube_scheduler_looks_for(nodes: int, candidates: int) -> None:
-    assert enough(nodes) == candidates
+    assert DEFAULT_PREEMPTION.enough(nodes) == candidates
 
 
 def many(

@@ -7,7 +7,9 @@ import pytest
 
 from bayplan.kube.pod import Pod
 from bayplan.state import news
-from bayplan.testing import make_cluster
+from bayplan.state.cache import Cache
+from bayplan.state.siblings import Siblings
+from bayplan.testing import make_cluster, make_node
 
 INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
 DEFERRED = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
@@ -112,3 +114,68 @@ def test_its_node_has_less_free_meanwhile() -> None:
     cluster = make_cluster(["n"], [pod({"containers": [asks("1")]}, containerStatuses=[has("4")])])
 
     assert cluster.nodes["cpu.free"].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "counts"),
+    [
+        pytest.param(
+            [
+                ("4", has("4"), ()),
+                ("1", has("4"), ()),
+                ("1", has("4", allocated="1"), ()),
+                ("1", has("1"), ()),
+            ],
+            [4000, 4000, 4000, 1000],
+            id="made smaller, and the kubelet did it",
+        ),
+        pytest.param(
+            [
+                ("1", has("1"), ()),
+                ("8", has("1"), ()),
+                ("8", has("1"), (DEFERRED,)),
+                ("8", has("1"), (INFEASIBLE,)),
+            ],
+            [1000, 8000, 8000, 1000],
+            id="made larger, and the kubelet said no",
+        ),
+    ],
+)
+def test_what_it_counts_for_follows_what_the_kubelet_says(
+    steps: list[tuple[str, dict[str, Any], tuple[dict[str, str], ...]]], counts: list[int]
+) -> None:
+    cache = Cache()
+    cache.put_node(make_node("n", cpu=16).object)
+    seen, heard = [], frozenset[str]()
+    for cpu, told, conditions in steps:
+        before = cache.pod("default/p")
+        now = pod({"containers": [asks(cpu)]}, containerStatuses=[told], conditions=conditions)
+        cache.put_pod(now)
+        seen.append(int(cache.snapshot().nodes["cpu.requested"][0]))
+        heard = news.of_pod(before, cache.pod("default/p"))
+
+    assert seen == counts
+    # Whoever waits for the room is told of it.
+    assert heard == news.PODS
+
+
+def test_a_pod_of_the_same_controller_does_not_count_for_what_another_holds() -> None:
+    owner = {"kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}
+    shrinking, done = (
+        msgspec.convert(
+            {
+                "metadata": {"name": name, "uid": name, "ownerReferences": [owner]},
+                "spec": {"nodeName": "n", "containers": [asks("1")]},
+                "status": {"containerStatuses": [has(cpu)]},
+            },
+            Pod,
+        )
+        for name, cpu in (("shrinking", "4"), ("done", "1"))
+    )
+    siblings = Siblings()
+    assert (shrinking.cpu_milli, shrinking.nonzero_requests[0]) == (4000, 4000)
+
+    siblings.join(shrinking, None)
+    siblings.join(done, None)
+
+    assert (done.cpu_milli, done.nonzero_requests[0]) == (1000, 1000)

@@ -179,3 +179,33 @@ def test_amounts_are_exact_integers_by_resource() -> None:
 def test_a_malformed_quantity_is_an_error_when_it_is_read() -> None:
     with pytest.raises(QuantityError, match="'lots' is not a quantity"):
         needs(containers=[container(cpu="lots")])
+
+
+# 107374182.4 bytes.
+TENTH = container(memory="0.1Gi")
+
+
+@pytest.mark.parametrize(
+    ("spec", "memory"),
+    [
+        pytest.param({"containers": [TENTH]}, 107_374_183, id="one"),
+        pytest.param({"containers": [TENTH, TENTH]}, 214_748_365, id="two"),
+        pytest.param({"containers": [TENTH] * 5}, GI // 2, id="five make a whole number"),
+        pytest.param(
+            {"containers": [TENTH], "initContainers": [container(memory="0.1Gi", sidecar=True)]},
+            214_748_365,
+            id="one and a sidecar",
+        ),
+        pytest.param(
+            {"containers": [TENTH], "overhead": {"memory": "500m"}}, 107_374_183, id="one and overhead"
+        ),
+        pytest.param(
+            {"containers": [container(limits={"memory": "107374182400m"})] * 2}, 214_748_365, id="limits"
+        ),
+    ],
+)
+def test_parts_of_a_byte_are_rounded_up_once_a_pod(spec: dict[str, Any], memory: int) -> None:
+    """kube-scheduler adds up what containers ask for as it is, and rounds the sum."""
+    pod = msgspec.convert({"spec": spec}, Pod)
+
+    assert (pod.memory_bytes, pod.nonzero_requests[1]) == (memory, memory)

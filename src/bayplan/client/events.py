@@ -108,5 +108,5 @@ def _cut(message: str) -> str:
     encoded = message.encode()
     if len(encoded) <= _NOTE_BYTES:
         return message
-    end = "..."
+    end = " ..."
     return encoded[: _NOTE_BYTES - len(end)].decode(errors="ignore") + end

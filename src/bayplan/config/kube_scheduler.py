@@ -101,6 +101,8 @@ class Enabled:
     points: Mapping[str, frozenset[str]]
     """The points of each plugin: of ``pre_enqueue``, ``pre_filter``, ``filter``, ``score``."""
     weights: Mapping[str, int]
+    after_refusals: frozenset[str] = frozenset()
+    """The plugins that are heard where no node is left: those of the point ``post_filter``."""
 
 
 POINTS = ("pre_enqueue", "pre_filter", "filter", "score")
@@ -115,6 +117,7 @@ def enabled(plugins: Plugins, defaults: Mapping[str, int]) -> Enabled:
         tuple(order),
         {name: frozenset(p for p in POINTS if any(each.name == name for each in at[p])) for name in order},
         {plugin.name: plugin.weight or 1 for plugin in at["score"]},
+        frozenset(_names(_at_point(plugins.post_filter, everywhere))),
     )
 
 

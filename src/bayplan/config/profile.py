@@ -21,10 +21,12 @@ from bayplan.config.kube_scheduler import (
     read_kube_scheduler_config,
 )
 from bayplan.config.load import ConfigError, explain, place
+from bayplan.engine.make_room import DEFAULT_PREEMPTION, DefaultPreemptionArgs
 from bayplan.kube.yaml import Document, suggest
 from bayplan.policies.default_profile import DEFAULT_PROFILE, ELSEWHERE, WEIGHTS
 
 DEFAULT_SCHEDULER = "default-scheduler"
+PREEMPTION = "DefaultPreemption"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Profile:
     """0 lets kube-scheduler choose: fewer than all in a large cluster. Here all are looked at."""
     left_out: tuple[str, ...] = ()
     """Plugins of the profile that nobody here knows: compiled into a kube-scheduler of somebody's own."""
+    preemption: DefaultPreemptionArgs | None = DEFAULT_PREEMPTION
+    """How pods of lower priority are looked for that could leave; ``None`` where nobody has to."""
 
     @classmethod
     def default(cls, scheduler_name: str = DEFAULT_SCHEDULER) -> "Profile":
@@ -97,19 +101,35 @@ def _profile(
         policy = _policy(plugin, args.get(plugin, {}), document, (*places.get(plugin, at), "args"))
         hooks = tuple(hook for hook in policy.hooks if _point(plugin, hook) in {None, *on.points[plugin]})
         policies.append(replace(policy, hooks=hooks, weight=on.weights.get(plugin, 1)))
+    preemption = None
+    if PREEMPTION in on.after_refusals:
+        preemption = _preemption(args.get(PREEMPTION, {}), document, (*places.get(PREEMPTION, at), "args"))
     said = given.percentage_of_nodes_to_score
-    return Profile(name, tuple(policies), percentage if said is None else said, tuple(left_out))
+    percentage = percentage if said is None else said
+    return Profile(name, tuple(policies), percentage, tuple(left_out), preemption)
+
+
+def _preemption(
+    args: Mapping[str, Any], document: Document, at: tuple[str | int, ...]
+) -> DefaultPreemptionArgs:
+    try:
+        return msgspec.convert(_plain(args), DefaultPreemptionArgs)
+    except msgspec.ValidationError as error:
+        raise explain(error, document, DefaultPreemptionArgs, base=at) from error
 
 
 def _policy(name: str, args: Mapping[str, Any], document: Document, at: tuple[str | int, ...]) -> Policy:
     (found,) = load(name)
-    plain = {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
     try:
-        return found.make(args=plain)
+        return found.make(args=_plain(args))
     except msgspec.ValidationError as error:
         raise explain(error, document, found.schema, base=at) from error
     except PolicyError as error:
         raise ConfigError(f"{place(document, at)}: {error}") from error
+
+
+def _plain(args: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
 
 
 def _point(plugin: str, hook: Hook) -> str | None:

@@ -11,9 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import Annotated
 
+import msgspec
 import numpy as np
 
+from bayplan.authoring.args import Args
 from bayplan.authoring.registry import Policy
 from bayplan.engine.crowd import Crowd, started
 from bayplan.engine.cycle import Question, interested
@@ -29,6 +32,27 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 VICTIMS_LEAVE = "preemption: not eligible due to a terminating pod on the nominated node."
 # kube-scheduler adds it to every priority, so that more pods never cost less than fewer.
 _ABOVE_ALL = 2**31
+
+
+class DefaultPreemptionArgs(Args):
+    """Settings of kube-scheduler's plugin DefaultPreemption: how many candidates it looks for."""
+
+    min_candidate_nodes_percentage: Annotated[int, msgspec.Meta(ge=0, le=100)] = 10
+    """Of the nodes that evictions could help."""
+    min_candidate_nodes_absolute: Annotated[int, msgspec.Meta(ge=0)] = 100
+    """At least so many."""
+
+    def __post_init__(self) -> None:
+        if not self.min_candidate_nodes_percentage and not self.min_candidate_nodes_absolute:
+            raise ValueError("`minCandidateNodesPercentage` and `minCandidateNodesAbsolute` are both 0")
+
+    def enough(self, nodes: int) -> int:
+        """How many candidates are looked for where so many nodes could be one."""
+        share = nodes * self.min_candidate_nodes_percentage // 100
+        return min(max(share, self.min_candidate_nodes_absolute), nodes)
+
+
+DEFAULT_PREEMPTION = DefaultPreemptionArgs()
 
 
 @dataclass(frozen=True)
@@ -74,6 +98,7 @@ def make_room(
     *,
     now: datetime,
     candidates: int | None = None,
+    settings: DefaultPreemptionArgs = DEFAULT_PREEMPTION,
     attempt: Attempt | None = None,
     kept: str = "",
     told: Collection[str] = (),
@@ -81,9 +106,9 @@ def make_room(
     """The evictions that would let the pod of a refusal in; ``refused`` is that refusal, by every node.
 
     In a large cluster not all nodes are tried: the search ends with so many ``candidates`` of which one
-    breaks no budget; ``None`` is kube-scheduler's number, a tenth of the nodes and at least 100. ``kept`` is
-    the node that is kept for the pod, if its status does not say so yet, and ``told`` are the UIDs of those
-    who were told to leave it.
+    breaks no budget; ``None`` is kube-scheduler's number by these ``settings``, a tenth of the nodes and at
+    least 100. ``kept`` is the node that is kept for the pod, if its status does not say so yet, and ``told``
+    are the UIDs of those who were told to leave it.
     """
     pod = refused.pod
     if not len(cluster.nodes):
@@ -95,7 +120,7 @@ def make_room(
     promised = kept or (pod.status or NO_STATUS).nominated_node_name or ""
     if promised in hopeful and _leaving(pod, cluster.pods_on(promised), told):
         return Room((), VICTIMS_LEAVE, now, waits=True)
-    wanted = max(enough(len(hopeful)) if candidates is None else candidates, 1)
+    wanted = max(settings.enough(len(hopeful)) if candidates is None else candidates, 1)
     search = _Search(policies, Question(pod, cluster.nodes, cluster, now), attempt)
     found: dict[str, Eviction | Texts] = {}
     evictions: list[Eviction] = []
@@ -110,11 +135,6 @@ def make_room(
         message = f"preemption: {_none(len(cluster.nodes), reasons, len(cluster.nodes) - len(found))}"
     ordered = tuple(sorted(evictions, key=lambda one: cluster.rows[one.node]))
     return Room(ordered, message, now, search.prices, tuple(search.failures))
-
-
-def enough(nodes: int) -> int:
-    """How many candidates kube-scheduler looks for where so many nodes could be one."""
-    return min(max(nodes * 10 // 100, 100), nodes)
 
 
 def _leaving(pod: Pod, there: Sequence[Pod], told: Collection[str]) -> bool:

@@ -374,6 +374,11 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
         return self.spec or NO_SPEC
 
 
+def same_resize(one: Pod, other: Pod) -> bool:
+    """Whether the kubelet says the same of what both request: with one spec they then ask for the same."""
+    return one._resize == other._resize
+
+
 def _others(
     told: tuple[ContainerStatus, ...], containers: list[Container] | None
 ) -> tuple[ContainerStatus, ...] | None:

@@ -20,7 +20,7 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 # must not make us build a number of a billion digits.
 _POWER_LIMIT = 60
 _DIGITS_LIMIT = 100
-_NANO = 9
+_MILLI, _NANO = 3, 9
 
 
 class QuantityError(ValueError):
@@ -36,9 +36,9 @@ def _malformed(text: object) -> QuantityError:
 
 @lru_cache(maxsize=65536)
 def _scaled(text: str, power_of_ten: int) -> int:
-    """The value of ``text`` times ``10**power_of_ten``, rounded up away from zero, as an int64.
+    """The value of ``text`` times ``10**power_of_ten``, rounded up away from zero.
 
-    Of thousand-millionths only the units they make have to be one.
+    Only the units that it makes have to be an int64.
     """
     match = _NUMBER.fullmatch(text)
     if match is None or len(text) > _DIGITS_LIMIT:
@@ -58,7 +58,7 @@ def _scaled(text: str, power_of_ten: int) -> int:
     else:
         raise _malformed(text)
     magnitude = _shift(int(whole + fraction) << two, ten)
-    limit = INT64_MAX * 10**9 if power_of_ten == _NANO else INT64_MAX
+    limit = INT64_MAX * int(10**power_of_ten)
     return max(-limit, min(-magnitude if sign == "-" else magnitude, limit))
 
 
@@ -71,7 +71,7 @@ def _shift(digits: int, ten: int) -> int:
 
 def milli(quantity: str | int | float) -> int:
     """Thousandths of the quantity, rounded up: how Kubernetes counts CPU."""
-    return _scaled(_text(quantity), 3)
+    return _int64(thousandths(quantity))
 
 
 def units(quantity: str | int | float) -> int:
@@ -86,7 +86,21 @@ def nano(quantity: str | int | float) -> int:
 
 def amount(resource: str, quantity: str | int | float) -> int:
     """The integer that scheduling uses for ``resource``: milli-CPU for ``cpu``, units for the rest."""
-    return _scaled(_text(quantity), 3 if resource == "cpu" else 0)
+    return milli(quantity) if resource == "cpu" else units(quantity)
+
+
+def thousandths(quantity: str | int | float) -> int:
+    """Thousandths of the quantity, the finest that the API server keeps of a request; not an int64."""
+    return _scaled(_text(quantity), _MILLI)
+
+
+def of_thousandths(resource: str, value: int) -> int:
+    """The integer that scheduling uses for ``resource``, of a sum of thousandths: rounded up once."""
+    return _int64(value if resource == "cpu" else -(-value // 10**_MILLI))
+
+
+def _int64(value: int) -> int:
+    return max(-INT64_MAX, min(value, INT64_MAX))
 
 
 def _text(quantity: str | int | float) -> str:

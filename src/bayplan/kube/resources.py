@@ -6,7 +6,7 @@ from types import MappingProxyType
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from bayplan.kube.quantity import INT64_MAX, amount
+from bayplan.kube.quantity import amount, of_thousandths, thousandths
 
 Quantities = dict[str, str | int | float]
 
@@ -80,11 +80,11 @@ class Resize(Struct, frozen=True):
     """Whether the kubelet has said no: what the pod asks for does not count then."""
 
     def of(self, name: str | None, asked: dict[str, int]) -> dict[str, int]:
-        """What counts for a container that asks for this."""
+        """What counts for a container that asks for this, in thousandths."""
         return self._held(self.containers.get(name or ""), asked)
 
     def of_all(self, asked: dict[str, int]) -> dict[str, int]:
-        """What counts for a pod that asks for this as a whole."""
+        """What counts for a pod that asks for this as a whole, in thousandths."""
         held = self._held(self.whole, asked)
         return {resource: held.get(resource, 0) for resource in asked}
 
@@ -92,8 +92,8 @@ class Resize(Struct, frozen=True):
         if says is None or says.resources is None:
             return asked
         held = {} if self.infeasible else dict(asked)
-        _raise_to(held, amounts(says.resources.requests))
-        _raise_to(held, amounts(says.allocated_resources))
+        _raise_to(held, _exact(says.resources.requests))
+        _raise_to(held, _exact(says.allocated_resources))
         return held
 
 
@@ -107,14 +107,21 @@ def amounts(quantities: Quantities | None) -> dict[str, int]:
     return {resource: amount(resource, text) for resource, text in quantities.items()}
 
 
-def container_requests(resources: Resources | None) -> dict[str, int]:
-    """A container's requests; what has a limit and no request asks for the limit.
+def _exact(quantities: Quantities | None) -> dict[str, int]:
+    """Thousandths by resource name: ``0.1Gi`` is no whole number of bytes, and twice that is rounded once."""
+    if not quantities:
+        return {}
+    return {resource: thousandths(text) for resource, text in quantities.items()}
+
+
+def _container_requests(resources: Resources | None) -> dict[str, int]:
+    """A container's requests, in thousandths; what has a limit and no request asks for the limit.
 
     The API server does that defaulting itself; a manifest written by hand has not been there yet.
     """
     if resources is None:
         return {}
-    return {**amounts(resources.limits), **amounts(resources.requests)}
+    return {**_exact(resources.limits), **_exact(resources.requests)}
 
 
 def pod_requests(
@@ -134,14 +141,16 @@ def pod_requests(
     overhead comes on top. ``missing`` is what each container asks for where it does not say. A container
     that is being made smaller holds what it has until the kubelet took it away: ``resize`` knows.
     """
+    # Added up in thousandths: kube-scheduler rounds what a pod asks for, and not each of its containers.
+    missing = {resource: value if resource == "cpu" else 1000 * value for resource, value in missing.items()}
     running: dict[str, int] = {}
     for container in containers:
-        asked = resize.of(container.name, container_requests(container.resources))
+        asked = resize.of(container.name, _container_requests(container.resources))
         _add(running, {**missing, **asked})
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in init_containers:
-        asked = container_requests(container.resources)
+        asked = _container_requests(container.resources)
         if container.restart_policy == "Always":
             asked = {**missing, **resize.of(container.name, asked)}
             _add(running, asked)
@@ -154,8 +163,8 @@ def pod_requests(
         _raise_to(peak, starting)
     _raise_to(running, peak)
     running |= resize.of_all(_pod_level_requests(pod_level, running))
-    _add(running, amounts(overhead))
-    return running
+    _add(running, _exact(overhead))
+    return {resource: of_thousandths(resource, value) for resource, value in running.items()}
 
 
 def says_for_all(resources: Resources | None) -> bool:
@@ -178,16 +187,16 @@ def _pod_level_requests(resources: Resources | None, containers: Mapping[str, in
         return {}
     limits = {
         resource: value
-        for resource, value in amounts(resources.limits).items()
+        for resource, value in _exact(resources.limits).items()
         if resource not in containers or resource.startswith(_HUGE_PAGES)
     }
-    asked = limits | amounts(resources.requests)
+    asked = limits | _exact(resources.requests)
     return {resource: value for resource, value in asked.items() if _of_whole_pods(resource)}
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
     for resource, value in more.items():
-        total[resource] = min(total.get(resource, 0) + value, INT64_MAX)
+        total[resource] = total.get(resource, 0) + value
 
 
 def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:

@@ -9,11 +9,11 @@ from operator import attrgetter
 from msgspec.structs import force_setattr
 
 from bayplan.kube.meta import NO_META, ObjectMeta
-from bayplan.kube.pod import NO_SPEC, NO_STATUS, Pod, PodSpec
+from bayplan.kube.pod import NO_SPEC, Pod, PodSpec, same_resize
 
 # A list comes by namespace and name, so pods of one controller come together, mostly.
 _REMEMBERED = 8192
-# Of these everything is worked out that a pod remembers of itself, and they are what takes memory.
+# Of these, and of a resize, everything is worked out that a pod remembers of itself; and they take memory.
 _OF_SPEC = (
     "containers",
     "init_containers",
@@ -25,16 +25,7 @@ _OF_SPEC = (
     "node_selector",
 )
 _OF_METADATA = ("namespace", "labels", "owner_references")
-# What a pod requests is also a matter of how far the kubelet is with a resize.
-_OF_STATUS = (
-    "container_statuses",
-    "init_container_statuses",
-    "resources",
-    "allocated_resources",
-    "conditions",
-)
 _spec_parts, _metadata_parts = attrgetter(*_OF_SPEC), attrgetter(*_OF_METADATA)
-_status_parts = attrgetter(*_OF_STATUS)
 
 
 class Siblings:
@@ -64,7 +55,8 @@ def share(like: Pod, pod: Pod) -> None:
     if parts == _spec_parts(now):
         if now is not NO_SPEC:
             _set(now, _OF_SPEC, parts)
-        if _status_parts(like.status or NO_STATUS) == _status_parts(pod.status or NO_STATUS):
+        # While one is being resized, it asks for something else than its spec says.
+        if same_resize(like, pod):
             pod.__dict__.update(like.__dict__)
     metadata, theirs = pod.metadata or NO_META, _metadata_parts(like.metadata or NO_META)
     if metadata is not NO_META and theirs == _metadata_parts(metadata):

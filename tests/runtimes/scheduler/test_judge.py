@@ -93,6 +93,20 @@ def test_without_nodes_nobody_is_blamed() -> None:
     assert judge(make_pod(cpu=8), make_cluster([])).message == "no nodes available to schedule pods"
 
 
+def test_nobody_has_to_leave_where_the_profile_has_no_preemption() -> None:
+    cluster = make_cluster(["a"], [make_pod("low", cpu=4, priority=1, node="a")])
+    urgent = make_pod("urgent", cpu=4, priority=10)
+    refused = "0/1 nodes are available: 1 Insufficient cpu."
+    # kube-scheduler's plugin for claims is heard there all the same.
+    for policies, message in (
+        (DEFAULT, f"{refused} {NO_CLAIMS}"),
+        ([policy for policy in DEFAULT if policy.name != "DynamicResources"], refused),
+    ):
+        found = Judge(policies, preemption=None).judge(urgent, cluster, Attempt())
+
+        assert (found.eviction, found.waits, found.message) == (None, False, message)
+
+
 def test_the_least_important_pods_have_to_leave() -> None:
     there = [
         make_pod("low", cpu=4, priority=1, node="cheap"),

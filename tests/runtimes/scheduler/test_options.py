@@ -85,6 +85,7 @@ def test_a_profile_of_kube_scheduler_is_followed(tmp_path: Path, name: str, flag
 
     assert "ImageLocality" not in names(found.profiles[flag])
     assert "NodeResourcesFit" in names(found.profiles[flag])
+    assert found.preemption[flag] is not None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import yaml
+
+from bayplan.engine.guard import Attempt
 from bayplan.runtimes.scheduler.serve import Server
+from bayplan.testing import make_cluster, make_pod
 from tests.runtimes.scheduler.test_options import TWO, options
 
 
@@ -20,3 +24,21 @@ async def test_plugins_of_one_name_in_two_profiles_are_each_at_work_and_named_on
     assert at_work == {id(policy) for policy in (*one, *two)}
     assert len(server.policies) == len(at_work) == len(one) + len(two) - 1, "the user's own is shared"
     assert server.vitals.sight().policies() == [policy.name for policy in one]
+
+
+async def test_each_profile_says_for_itself_whether_pods_are_evicted(tmp_path: Path) -> None:
+    off = {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}
+    profiles = [{"schedulerName": "one", "plugins": off}, {"schedulerName": "two"}]
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    (tmp_path / "both.yaml").write_text(yaml.safe_dump({**head, "profiles": profiles}))
+    entries = [{**entry, "kubeSchedulerConfig": "both.yaml"} for entry in TWO["profiles"]]
+    server = Server(options(tmp_path, {"scheduler": {"profiles": entries}}))
+    server.workers.stop()
+    cluster = make_cluster(["a"], [make_pod("low", cpu=4, priority=1, node="a")])
+    urgent = make_pod("urgent", cpu=4, priority=10)
+
+    judges = server.generation.judges
+    evicts = {name: judge.judge(urgent, cluster, Attempt()).eviction for name, judge in judges.items()}
+
+    assert evicts["one"] is None
+    assert evicts["two"] is not None

@@ -17,7 +17,7 @@ from bayplan.engine.commit import allocate, allocates
 from bayplan.engine.cycle import Question, filter_nodes
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt
-from bayplan.engine.make_room import Eviction, make_room
+from bayplan.engine.make_room import DEFAULT_PREEMPTION, DefaultPreemptionArgs, Eviction, make_room
 from bayplan.engine.memory import Memory
 from bayplan.kube.meta import EMPTY
 from bayplan.kube.pod import Pod
@@ -79,16 +79,21 @@ class Judge:
         rng: random.Random | None = None,
         record: Callable[[str, Decision], object] = lambda *_: None,
         ran: Callable[[Attempt], object] = lambda _: None,
+        preemption: DefaultPreemptionArgs | None = DEFAULT_PREEMPTION,
     ) -> None:
-        """``record`` is told of each decision, ``ran`` of the hooks of a judgement, in the thread of both."""
+        """``record`` is told of each decision, ``ran`` of the hooks of a judgement, in the thread of both.
+
+        Nobody has to leave for a pod where ``preemption`` is ``None``.
+        """
         self.policies = tuple(policies)
+        self._preemption = preemption
         self.shadows = {policy.name for policy in policies if policy.shadow}
         self._rng = rng or random.Random()  # noqa: S311 - which of equals, no secret
         self._record = record
         self._ran = ran
         self._hands_out = allocates(policies)
         self._memory = Memory()
-        self._first = f"{NO_CLAIMS}, " if any(p.name == "DynamicResources" for p in policies) else ""
+        self._first = NO_CLAIMS if any(p.name == "DynamicResources" for p in policies) else ""
 
     def judge(
         self, pod: Pod, cluster: Snapshot, attempt: Attempt, *, kept: Nomination | None = None
@@ -194,11 +199,14 @@ class Judge:
         refused = found.choice.filtered
         if not len(cluster.nodes):
             return found
+        if self._preemption is None:
+            return replace(found, preemption=self._first)
         room = make_room(
             self.policies,
             cluster,
             refused,
             now=attempt.now,
+            settings=self._preemption,
             attempt=attempt,
             kept=kept.node if kept else "",
             told=kept.victims if kept else (),
@@ -206,5 +214,6 @@ class Judge:
         for text in dict.fromkeys(failure.text for failure in room.failures):
             log.warning("pod %s: %s", refused.pod.key, text, extra={"pod": refused.pod.key})
         if not room.evictions:
-            return replace(found, preemption=self._first + room.message, waits=room.waits)
+            told = ", ".join(filter(None, (self._first, room.message)))
+            return replace(found, preemption=told, waits=room.waits)
         return replace(found, eviction=self._rng.choice(room.best))

@@ -1,7 +1,7 @@
 """From the configuration to a scheduler: whose pods, which cluster, which Lease."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,15 +10,16 @@ from bayplan.client.connect import Connection
 from bayplan.config.cluster import open_cluster
 from bayplan.config.flags import Loaded
 from bayplan.config.load import ConfigError
-from bayplan.config.profile import DEFAULT_SCHEDULER
+from bayplan.config.profile import DEFAULT_SCHEDULER, Profile
 from bayplan.config.v1 import LIVE, SchedulerSection
 from bayplan.engine.journal import MAX_BYTES
+from bayplan.engine.make_room import DefaultPreemptionArgs
 from bayplan.ops.tracing import TracingOptions
 from bayplan.recording.journal_file import JournalFileOptions
 from bayplan.recording.lines import Configuration
 from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.listener import Address
-from bayplan.runtimes.scheduler.profiles import Profiles, profiles_from
+from bayplan.runtimes.scheduler.profiles import Profiles, policies_of, whole_profiles
 from bayplan.runtimes.sections import (
     address,
     identity,
@@ -41,6 +42,8 @@ class Options:
 
     profiles: Profiles
     connection: Connection
+    preemption: Mapping[str, DefaultPreemptionArgs | None] = field(default_factory=dict)
+    """By scheduler name, ``None`` where nobody has to leave; one that is not here has the defaults."""
     sources: Sequence[Declared] = ()
     edition: Edition = field(default_factory=current_edition)
     """What was imported for the policies."""
@@ -78,12 +81,12 @@ class Options:
     watch_interpreter: bool = True
 
 
-def check_section(loaded: Loaded) -> Profiles:
+def check_section(loaded: Loaded) -> dict[str, Profile]:
     """The profiles of the configuration; `ConfigError` for what is wrong with it in any cluster."""
     config, scheduler = loaded.config, loaded.config.scheduler
     if config.cluster.nodes_only:
         raise ConfigError("cluster.nodesOnly: a scheduler places pods, and has to follow them: take it away")
-    profiles = profiles_from(loaded)
+    profiles = whole_profiles(loaded)
     if "" in profiles:
         raise ConfigError(
             "scheduler.profiles: a schedulerName is empty: pods without one are kube-scheduler's"
@@ -112,7 +115,8 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
     listen = address(scheduler.ops_listen, key="scheduler.opsListen")
     instance = identity(listen)
     return Options(
-        profiles=profiles,
+        profiles=policies_of(profiles),
+        preemption=_preemption(profiles),
         connection=connection,
         sources=loaded.sources,
         edition=loaded.edition,
@@ -141,7 +145,18 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
 
 def changed(options: Options, loaded: Loaded) -> Options:
     """The options with what may change while the scheduler runs."""
-    return replace(options, profiles=profiles_from(loaded), sources=loaded.sources, edition=loaded.edition)
+    profiles = whole_profiles(loaded)
+    return replace(
+        options,
+        profiles=policies_of(profiles),
+        preemption=_preemption(profiles),
+        sources=loaded.sources,
+        edition=loaded.edition,
+    )
+
+
+def _preemption(profiles: Mapping[str, Profile]) -> dict[str, DefaultPreemptionArgs | None]:
+    return {name: profile.preemption for name, profile in profiles.items()}
 
 
 def cautions(loaded: Loaded) -> list[str]:

@@ -18,15 +18,26 @@ Profiles = Mapping[str, tuple[Policy, ...]]
 
 def profiles_from(loaded: Loaded) -> Profiles:
     """The policies of each scheduler name that the configuration has."""
+    return policies_of(whole_profiles(loaded))
+
+
+def policies_of(profiles: Mapping[str, Profile]) -> Profiles:
+    """Who judges, by scheduler name."""
+    return {name: profile.policies for name, profile in profiles.items()}
+
+
+def whole_profiles(loaded: Loaded) -> dict[str, Profile]:
+    """The profile of each scheduler name that the configuration has, with the user's policies in it."""
     entries = loaded.config.scheduler.profiles or (
         SchedulerProfileEntry(scheduler_name=DEFAULT_SCHEDULER_NAME),
     )
-    found: dict[str, tuple[Policy, ...]] = {}
+    found: dict[str, Profile] = {}
     for entry in entries:
         if entry.scheduler_name in found:
             raise ConfigError(f"scheduler.profiles: two profiles for scheduler {entry.scheduler_name!r}")
         profile = _profile(entry, loaded.base)
-        found[entry.scheduler_name] = _together(profile.policies, loaded.policies)
+        together = _together(profile.policies, loaded.policies)
+        found[entry.scheduler_name] = replace(profile, policies=together)
     return found
 
 

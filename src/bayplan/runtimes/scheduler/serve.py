@@ -15,6 +15,7 @@ from bayplan.client.rest import ApiClient
 from bayplan.engine.decision import Decision
 from bayplan.engine.entry import PodRef
 from bayplan.engine.journal import Journal
+from bayplan.engine.make_room import DEFAULT_PREEMPTION
 from bayplan.kube.kinds import OBJECT_KINDS
 from bayplan.kube.pod import Pod
 from bayplan.ops.logs import Sparingly
@@ -219,7 +220,12 @@ class Server:
             number=number,
             policies=policies,
             judges={
-                name: Judge(each, record=record, ran=self.metrics.ran)
+                name: Judge(
+                    each,
+                    record=record,
+                    ran=self.metrics.ran,
+                    preemption=options.preemption.get(name, DEFAULT_PREEMPTION),
+                )
                 for name, each in options.profiles.items()
             },
             sources=sources,
