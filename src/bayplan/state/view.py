@@ -283,19 +283,22 @@ class LiveView:
         cache = self._cache
         if self._versions.get(seen) != cache.version:
             return True
-        # The pod as kube-scheduler has it: it comes again also when it is another one itself, as after each
-        # first refusal, which is written on it.
         now = cache.version, (pod.metadata or NO_META).resource_version
         before = self._refused.pop(pod.uid, None)
         self._refused[pod.uid] = now
         if len(self._refused) > _REFUSED_LIMIT:
             del self._refused[next(iter(self._refused))]
-        if before != now or not self._may_wait():
+        if before is None or before[0] != cache.version or not self._may_wait():
             return False
+        longest = _PATIENCE_SECONDS
+        if before == now:
+            # Else it may come since it is another one itself: kube-scheduler from 1.32 on asks again when it
+            # hears of what it has written on the pod.
+            longest = max(longest, _PATIENCE_FIRST * self._patience_seconds)
         start = time.monotonic()
         self._news.clear()
         try:
-            async with asyncio.timeout(max(_PATIENCE_SECONDS, _PATIENCE_FIRST * self._patience_seconds)):
+            async with asyncio.timeout(longest):
                 await self._news.wait()
         except TimeoutError:
             return False
