@@ -1,12 +1,17 @@
 """What the source of a hook shows: the node alone, or that nobody can tell; and what it does nothing with."""
 
+import ast
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent, indent
+from typing import Any
 
 import pytest
 
 from bayplan.authoring.hooks import HOOK, HookSpec
 from bayplan.authoring.load import load
+from bayplan.authoring.shown import module
+from bayplan.authoring.shown.constants import Constants
 
 HEAD = """
 import functools
@@ -136,6 +141,20 @@ def test_what_looks_at_the_node_alone_is_seen(body: str, tmp_path: Path) -> None
         pytest.param("return (lambda: True)()", id="a function of its own"),
         pytest.param("return getattr(node, 'free') is None", id="by name"),
         pytest.param("return time.e > 1", id="a name in another module"),
+        pytest.param("return max({node[PRICE], node[LOAD]}) > 1", id="NaN in a set"),
+        pytest.param("return max({n for n in node.labels}) > 'a'", id="a set that is made"),
+        pytest.param("return {node[PRICE]: 1}.get(1, 0) > 0", id="NaN as a key"),
+        pytest.param("return f'{(one for one in node.labels)}'", id="a generator as a text"),
+        pytest.param("return str(zip(node.labels, node.labels))", id="an iterator as a text"),
+        pytest.param("return node.zone is node.region", id="where a text is in memory"),
+        pytest.param("for () in ((),):\n    return time.time() > 1", id="a loop that binds nothing"),
+        pytest.param(
+            "try:\n    return node['memory.allocatable'] > 5\nexcept ValueError:\n    return 'bad'",
+            id="a column that fails",
+        ),
+        pytest.param(
+            "try:\n    return large(node)\nexcept ValueError:\n    return 'bad'", id="a helper that fails"
+        ),
         pytest.param("while True:\n    return True", id="a loop without end"),
         pytest.param("return node == node", id="nodes compared"),
         pytest.param("return later\nlater = 1", id="what is not there yet"),
@@ -183,6 +202,16 @@ def test_columns_that_are_worked_with_row_by_row_are_seen(body: str, tmp_path: P
         pytest.param("return {'n1': 'no'}", id="a name"),
         pytest.param("return nodes.count(by='zone') > 1", id="pods"),
         pytest.param("return nodes['cpu.free'] > 1", id="what is free"),
+        pytest.param("return (nodes[PRICE] > 0) & (np.abs((1, 2, 3)) > 2)", id="by place, worked out"),
+        pytest.param("return np.abs((1, 2, 3)) > 2", id="by place alone"),
+        pytest.param("return np.sqrt(4.0) * (1, 2) > 3", id="a number of NumPy makes rows of a tuple"),
+        pytest.param(
+            "return NO.where(nodes[PRICE] > 1, step=np.abs((1, 2)) > 1)", id="by place, in a reason"
+        ),
+        pytest.param(
+            "try:\n    return 2 ** nodes['cpu.allocatable'] > 1\nexcept ValueError:\n    return None",
+            id="one row fails for all",
+        ),
         pytest.param(
             "value = 0\nfor one in ZONES:\n    found = nodes[PRICE] > value\n    value = ZONES\nreturn found",
             id="another thing in the next round",
@@ -268,6 +297,71 @@ def test_a_module_that_changes_its_own_names_proves_nothing(line: str, tmp_path:
     file.write_text(f"import sys\n\n\ndef change():\n    {line}\n\n{HEAD}\n\n{rule}")
     (definition,) = load(str(file))
     assert getattr(dict(definition.functions)["hook"], HOOK).reads == "cluster"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(
+            "try:\n    from sys import path as SPOTS\nexcept ImportError:\n    SPOTS = ['a']", id="try"
+        ),
+        pytest.param("SPOTS = ['a']\nfrom string import *", id="star"),
+        pytest.param("SPOTS = ['a']\nimport string as SPOTS", id="import"),
+        pytest.param("SPOTS = ['a']\nmatch 1:\n    case SPOTS:\n        SPOTS = ['b']", id="match"),
+        pytest.param(
+            "from site import ENABLE_USER_SITE\nSPOTS = [ENABLE_USER_SITE]\nspots = SPOTS", id="another name"
+        ),
+        pytest.param(
+            "import sys\nSPOTS = ['a']\ndef f():\n    sys.modules[__name__].SPOTS.append('b')",
+            id="by way of sys",
+        ),
+        pytest.param("SPOTS = ['a']\ndef f():\n    f.__globals__['SPOTS'] = 1", id="globals of a function"),
+        pytest.param("if True:\n    SPOTS = ['a']", id="not straight in the module"),
+    ],
+)
+def test_a_list_that_somebody_else_may_have_proves_nothing(head: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.py"
+    file.write_text(
+        f"import bayplan\n{head}\n\n@bayplan.filter\ndef hook(node):\n    return node.zone in SPOTS\n"
+    )
+    (definition,) = load(str(file))
+    assert getattr(dict(definition.functions)["hook"], HOOK).reads == "cluster"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param("return " + " + ".join(["node.zone"] * 900) + " == ''", id="a long sum"),
+        pytest.param(
+            "if node.zone == 'a':\n        return True\n    "
+            + "\n    ".join(f"elif node.zone == '{n}':\n        return True" for n in range(700)),
+            id="a long choice",
+        ),
+    ],
+)
+def test_a_function_that_is_too_long_to_be_read_is_loaded_all_the_same(rule: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.py"
+    file.write_text(f"import bayplan\n\n@bayplan.filter\ndef hook(node):\n    {rule}\n")
+    (definition,) = load(str(file))
+    assert getattr(dict(definition.functions)["hook"], HOOK).reads in ("node", "cluster")
+
+
+def test_a_large_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Counted(Constants):
+        def __init__(self, tree: ast.Module, names: Mapping[str, Any]) -> None:
+            made.append(names)
+            super().__init__(tree, names)
+
+    monkeypatch.setattr(module, "Constants", Counted)
+    file = tmp_path / "policy.py"
+    rules = (f"@bayplan.filter\ndef hook_{n}(node):\n    return node.zone == '{n}'\n" for n in range(20))
+    file.write_text("import bayplan\n\n" + "\n".join(rules))
+    (definition,) = load(str(file))
+
+    assert {getattr(function, HOOK).reads for _, function in definition.functions} == {"node"}
+    assert len(made) == 1
 
 
 def test_a_file_that_is_not_what_was_loaded_proves_nothing(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from bayplan.authoring.imports import import_file, import_module
 from bayplan.authoring.installed import find_named
 from bayplan.authoring.registry import FailurePolicy, Hook, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
+from bayplan.authoring.shown.module import Source as FileSource
 from bayplan.authoring.shown.read_off import read_off
 from bayplan.authoring.source import SOURCE, SourceHook, SourceSpec
 from bayplan.kube.yaml import suggest
@@ -137,10 +138,12 @@ def definitions(module: ModuleType) -> list[Definition]:
     loose = tuple((n, v) for n, v in own if isinstance(getattr(v, HOOK, None), HookSpec))
     classes = [v for _, v in own if isinstance(v, type) and POLICY in vars(v)]
     tree = _tree(module)
+    source = None
     if tree is not None:
+        source = FileSource(tree, module)
         _check_lost(tree, Path(_origin(module)).name)
     for _, function in loose:
-        setattr(function, HOOK, read_off(function, _spec(function), tree))
+        setattr(function, HOOK, read_off(function, _spec(function), source))
     _check_marked([v for _, v in own if isinstance(v, type)], classes)
     sources = tuple((n, v) for n, v in own if isinstance(getattr(v, SOURCE, None), SourceSpec))
     found = [Definition(_stem(module), loose, None, columns)] if loose or (sources and not classes) else []
@@ -159,7 +162,7 @@ def _tree(module: ModuleType) -> ast.Module | None:
     """The module's source; ``None`` for one that is not in a file, or not in one of Python."""
     try:
         return ast.parse(Path(_origin(module)).read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError):
         return None
 
 

@@ -67,6 +67,7 @@ class Reason:
                 hint = suggest(topic, {*_NEWS, f"{_SOURCE}NAME"})
                 raise ValueError(f"helped_by: nothing is called {topic!r}{hint}")
         object.__setattr__(self, "helped_by", helped_by)
+        object.__setattr__(self, "also", tuple(self.also))
 
     @cached_property
     def _filled_in(self) -> frozenset[str]:

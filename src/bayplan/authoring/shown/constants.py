@@ -16,7 +16,22 @@ from bayplan.snapshot.sources import Latch, Source
 _SCALARS = (str, bytes, int, float, bool, type(None))
 _FROZEN = (re.Pattern, Reason, Label, NodeAnnotation, Source, Latch)
 # With one of these anywhere in a module, any of its names may become another.
-_DYNAMIC = frozenset({"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "__import__"})
+_DYNAMIC = frozenset(
+    {
+        "globals",
+        "locals",
+        "vars",
+        "setattr",
+        "delattr",
+        "exec",
+        "eval",
+        "__import__",
+        "__builtins__",
+        "reload",
+    }
+    | {"__dict__", "__setattr__", "__globals__", "f_globals", "__code__"}
+)
+_ANY = "*"
 _ONLY_READ = frozenset({"get", "keys", "values", "items", "count", "index"})
 
 
@@ -26,25 +41,41 @@ class Constants:
     def __init__(self, tree: ast.Module, names: Mapping[str, Any]) -> None:
         self._names = names
         self._parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+        self._body = tree.body
         self._uses: dict[str, list[ast.Name]] = {}
         self._changing: set[str] = set()
+        self._shared: set[str] = set()
         self._dynamic = False
         for one in ast.walk(tree):
-            match one:
-                case ast.Name(id=name):
-                    self._uses.setdefault(name, []).append(one)
-                    self._dynamic |= name in _DYNAMIC
-                case ast.Global(names=several):
-                    self._changing.update(several)
-                case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()):
-                    # Of this module, perhaps, under another name.
-                    self._changing.add(name)
-                case ast.Attribute(attr="__dict__" | "__setattr__"):
-                    self._dynamic = True
+            self._note(one)
+
+    def _note(self, one: ast.AST) -> None:
+        match one:
+            case ast.Name(id=name):
+                self._uses.setdefault(name, []).append(one)
+                self._dynamic |= name in _DYNAMIC
+            case ast.Global(names=several):
+                self._changing.update(several)
+            case ast.Attribute(attr=name):
+                # Of this module, perhaps, under another name.
+                self._dynamic |= name in _DYNAMIC
+                (self._shared if isinstance(one.ctx, ast.Load) else self._changing).add(name)
+            case ast.alias(name=name, asname=given):
+                self._dynamic |= name in _DYNAMIC
+                self._shared.add(given or name.partition(".")[0])
+            case ast.Constant(value=str(text)):
+                self._dynamic |= text in _DYNAMIC
+            case ast.Match():
+                # It binds names in ways of its own.
+                self._shared.add(_ANY)
 
     def stays(self, name: str) -> bool:
         """Whether the name is bound to the same thing for good; not whether that thing stays the same."""
         return not self._dynamic and name in self._names and name not in self._changing
+
+    def changes(self, name: str) -> bool:
+        """Whether something of that name may be changed in this module, whatever it belongs to."""
+        return self._dynamic or name in self._changing
 
     def is_builtin(self, name: str) -> bool:
         """Whether it is one of Python's own names, and stays so."""
@@ -61,9 +92,12 @@ class Constants:
     def _is_only_read(self, name: str) -> bool:
         """Whether it is written out in the module once, and nothing is done with it but reading."""
         bound = [use for use in self._uses.get(name, ()) if not isinstance(use.ctx, ast.Load)]
-        if len(bound) != 1:
+        if len(bound) != 1 or not self._shared.isdisjoint({name, _ANY}):
             return False
-        match self._parents[bound[0]]:
+        statement = self._parents[bound[0]]
+        if statement not in self._body:
+            return False
+        match statement:
             case ast.Assign(targets=[_], value=value) | ast.AnnAssign(value=ast.expr() as value):
                 pass
             case _:

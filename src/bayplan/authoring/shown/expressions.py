@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -16,6 +16,7 @@ from bayplan.authoring.shown.words import (
     NUMBERS,
     OF_MODULES,
     PLAIN,
+    READ_TO_THE_END,
     ROW_BY_ROW,
     Kind,
     Unproven,
@@ -99,7 +100,8 @@ class Expressions(ast.NodeVisitor):
     def visit_Attribute(self, attribute: ast.Attribute) -> Kind:
         module = self._module(attribute.value)
         if module is not None:
-            if module not in (math, np) or attribute.attr not in NUMBERS:
+            stays = attribute.attr in NUMBERS and not self._constants.changes(attribute.attr)
+            if module not in (math, np) or not stays:
                 raise Unproven
             return Kind.SCALAR
         found = ATTRIBUTES.get((self.of(attribute.value), attribute.attr))
@@ -121,9 +123,13 @@ class Expressions(ast.NodeVisitor):
         return self._made_of([one for one in (slice_.lower, slice_.upper, slice_.step) if one is not None])
 
     def visit_Compare(self, compared: ast.Compare) -> Kind:
+        for op, other in zip(compared.ops, compared.comparators, strict=True):
+            # Whether equal texts are one and the same is a matter of memory.
+            if isinstance(op, ast.Is | ast.IsNot) and not isinstance(other, ast.Constant):
+                raise Unproven
         kind = worked_out([self.of(one) for one in (compared.left, *compared.comparators)])
         if kind is not Kind.ROWS:
-            return Kind.SCALAR
+            return kind
         if len(compared.ops) > 1 or isinstance(compared.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot):
             # `a < b < c` asks for the one truth of a column.
             raise Unproven
@@ -164,21 +170,18 @@ class Expressions(ast.NodeVisitor):
         return self._made_of(several.elts)
 
     def visit_Set(self, several: ast.Set) -> Kind:
-        return self._made_of(several.elts)
+        return self._with_keys(several.elts, several.elts)
 
     def visit_Dict(self, several: ast.Dict) -> Kind:
-        if None in several.keys:
-            raise Unproven
-        return self._made_of([one for one in (*several.keys, *several.values) if one is not None])
+        return self._with_keys(several.keys, several.values)
 
     def visit_GeneratorExp(self, loop: ast.GeneratorExp) -> Kind:
-        return self._looped(loop.generators, loop.elt)
+        self._looped(loop.generators, loop.elt)
+        return Kind.STREAM
 
     def visit_ListComp(self, loop: ast.ListComp) -> Kind:
-        return self._looped(loop.generators, loop.elt)
-
-    def visit_SetComp(self, loop: ast.SetComp) -> Kind:
-        return self._looped(loop.generators, loop.elt)
+        self._looped(loop.generators, loop.elt)
+        return Kind.VALUE
 
     def visit_Call(self, call: ast.Call) -> Kind:
         match call.func:
@@ -195,6 +198,8 @@ class Expressions(ast.NodeVisitor):
         kind, given = self.of(value), self._given(call)
         if kind is Kind.REASON and name == "where" and {Kind.ROWS, Kind.SCALAR}.issuperset(given):
             return Kind.VERDICT
+        if kind in PLAIN and name == "join" and {*PLAIN, Kind.STREAM}.issuperset(given):
+            return Kind.VALUE
         if not PLAIN.issuperset(given):
             raise Unproven
         if kind is Kind.ROWS and name == "isin":
@@ -207,6 +212,8 @@ class Expressions(ast.NodeVisitor):
 
     def _of_module(self, call: ast.Call, module: ModuleType, name: str) -> Kind:
         given = self._given(call)
+        if self._constants.changes(name):
+            raise Unproven
         if module is np and ROW_BY_ROW.get(name) == len(call.args) == len(given):
             return worked_out(given)
         made = getattr(module, name, None)
@@ -217,9 +224,10 @@ class Expressions(ast.NodeVisitor):
     def _function(self, call: ast.Call, name: str) -> Kind:
         given = self._given(call)
         if self.is_builtin(name):
-            if name not in FUNCTIONS or not PLAIN.issuperset(given):
+            taken = {*PLAIN, Kind.STREAM} if name in READ_TO_THE_END else PLAIN
+            if name not in FUNCTIONS or not taken.issuperset(given):
                 raise Unproven
-            return Kind.VALUE
+            return FUNCTIONS[name]
         called = self._globals[name] if self._constants.stays(name) else None
         if called is Reason and PLAIN.issuperset(given):
             return Kind.REASON
@@ -235,7 +243,12 @@ class Expressions(ast.NodeVisitor):
             self.plain(one)
         return Kind.VALUE
 
-    def _looped(self, loops: list[ast.comprehension], made: ast.expr) -> Kind:
+    def _with_keys(self, keys: Sequence[ast.expr | None], values: list[ast.expr]) -> Kind:
+        if not all(isinstance(key, ast.Constant) for key in keys):
+            raise Unproven
+        return self._made_of(values)
+
+    def _looped(self, loops: list[ast.comprehension], made: ast.expr) -> None:
         local, own = self.local, self._own
         self.local = dict(local)
         for loop in loops:
@@ -248,7 +261,6 @@ class Expressions(ast.NodeVisitor):
             self._made_of(loop.ifs)
         self.plain(made)
         self.local, self._own = local, own
-        return Kind.VALUE
 
     def _module(self, value: ast.expr) -> ModuleType | None:
         """The module that a name stands for; ``None`` where it is no name of a module."""

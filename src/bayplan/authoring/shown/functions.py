@@ -2,24 +2,32 @@
 
 import ast
 from collections.abc import Sequence
-from types import CodeType, FunctionType
+from types import FunctionType
 
-from bayplan.authoring.shown.constants import Constants
 from bayplan.authoring.shown.expressions import Expressions
-from bayplan.authoring.shown.words import Kind, Unproven, one_of, worked_out
+from bayplan.authoring.shown.module import Source
+from bayplan.authoring.shown.words import FUNCTIONS, Kind, Unproven, one_of, worked_out
 
 _DEEP = 4
 
 
 def returned(
-    function: FunctionType,
-    parameters: dict[str, Kind],
-    tree: ast.Module,
-    constants: Constants,
-    *,
-    depth: int = 0,
+    function: FunctionType, parameters: dict[str, Kind], source: Source, *, depth: int = 0
 ) -> set[Kind]:
-    """What it may return, given these; ``tree`` is the source of its module."""
+    """What a function of that module may return, given these."""
+    asked = function.__code__, tuple(parameters.items())
+    if asked not in source.known:
+        try:
+            source.known[asked] = _returned(function, parameters, source, depth)
+        except Unproven:
+            source.known[asked] = None
+    found = source.known[asked]
+    if found is None:
+        raise Unproven
+    return found
+
+
+def _returned(function: FunctionType, parameters: dict[str, Kind], source: Source, depth: int) -> set[Kind]:
     code = function.__code__
     if depth > _DEEP or function.__defaults__ or function.__kwdefaults__ or code.co_freevars:
         raise Unproven
@@ -28,14 +36,14 @@ def returned(
         names = other.__code__.co_varnames[: other.__code__.co_argcount]
         if len(names) != len(given):
             raise Unproven
-        found = returned(other, dict(zip(names, given, strict=True)), tree, constants, depth=depth + 1)
-        return found.pop() if len(found) == 1 else one_of(list(found))
+        found = returned(other, dict(zip(names, given, strict=True)), source, depth=depth + 1)
+        return next(iter(found)) if len(found) == 1 else one_of(list(found))
 
     own = frozenset((*code.co_varnames, *code.co_cellvars))
-    expressions = Expressions(constants, function.__globals__, own, called)
+    expressions = Expressions(source.constants, function.__globals__, own, called)
     expressions.local = dict(parameters)
     statements = _Statements(expressions)
-    statements.block(_definition(tree, code).body)
+    statements.block(source.definition(code).body)
     # Who comes to the end returns None.
     return statements.returned or {Kind.SCALAR}
 
@@ -99,7 +107,7 @@ class _Statements(ast.NodeVisitor):
     def visit_For(self, statement: ast.For) -> None:
         self._expressions.plain(statement.iter)
         self._expressions.bind(statement.target, Kind.VALUE)
-        before: dict[str, Kind] = {}
+        before: dict[str, Kind] | None = None
         while before != self._expressions.local:
             # What a name is in the end of a round it is at the beginning of the next one.
             before = dict(self._expressions.local)
@@ -107,6 +115,10 @@ class _Statements(ast.NodeVisitor):
         self.block(statement.orelse)
 
     def visit_Try(self, statement: ast.Try) -> None:
+        columns = {Kind.NODES, Kind.ROWS}.intersection(self._expressions.local.values())
+        if columns or any(map(_may_read_columns, ast.walk(statement))):
+            # A column fails as a whole, for what one node has.
+            raise Unproven
         self.block(statement.body)
         for handler in statement.handlers:
             types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
@@ -120,17 +132,11 @@ class _Statements(ast.NodeVisitor):
         return isinstance(name, ast.Name) and self._expressions.is_builtin(name.id)
 
 
-def _definition(tree: ast.Module, code: CodeType) -> ast.FunctionDef:
-    """Where the function is written; `Unproven` where what runs is not what stands there."""
-    for one in tree.body:
-        if isinstance(one, ast.FunctionDef) and one.name == code.co_name:
-            line = min([one.lineno, *(decorator.lineno for decorator in one.decorator_list)])
-            if line == code.co_firstlineno and _makes(tree, code):
-                return one
-    raise Unproven
-
-
-def _makes(tree: ast.Module, code: CodeType) -> bool:
-    """Whether this source makes this code: the file may have changed since it was loaded."""
-    made = compile(tree, code.co_filename, "exec", dont_inherit=True)
-    return any(isinstance(one, CodeType) and one == code for one in made.co_consts)
+def _may_read_columns(part: ast.AST) -> bool:
+    """Whether a node's column may be read here: by name, or in another function."""
+    match part:
+        case ast.Subscript(value=ast.Name()):
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name not in FUNCTIONS
+    return False

@@ -4,7 +4,6 @@ Most first policies compare labels. Such a function need not promise ``reads="no
 Where the source shows nothing, the hook is asked about each pod, as one that promises nothing is.
 """
 
-import ast
 import dis
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -12,8 +11,8 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from bayplan.authoring.hooks import HookSpec
-from bayplan.authoring.shown.constants import Constants
 from bayplan.authoring.shown.functions import returned
+from bayplan.authoring.shown.module import Source
 from bayplan.authoring.shown.words import PARAMETERS, PLAIN, Kind, Unproven
 
 # Names, and numbers by their place, are those of the nodes that are asked about.
@@ -22,33 +21,36 @@ _FROM_A_TABLE = frozenset({Kind.ROWS, Kind.VERDICT, Kind.SCALAR, Kind.REASON})
 _BY_ANOTHER_WAY = frozenset({"locals", "vars", "dir", "eval", "exec"})
 
 
-def read_off(function: Callable[..., Any], spec: HookSpec, tree: ast.Module | None) -> HookSpec:
-    """The spec with what the source shows. ``tree`` is that of the function's module, where there is one."""
+def read_off(function: Callable[..., Any], spec: HookSpec, source: Source | None) -> HookSpec:
+    """The spec with what the source shows: that of the function's module, where there is one."""
     plain = function.__func__ if isinstance(function, MethodType) else function
     if not isinstance(plain, FunctionType):
         return spec
     found = replace(spec, idle=frozenset(_idle(plain.__code__, spec.parameters)))
-    silent = spec.kind in ("filter", "score") and not spec.reads_said
-    if tree is None or not silent or not _is_about_the_node(plain, spec, tree):
+    if spec.kind not in ("filter", "score") or spec.reads_said:
         return found
-    return replace(found, reads="node")
+    proven = source is not None and _is_about_the_node(plain, spec, source)
+    return replace(found, reads="node" if proven else "cluster")
 
 
 def _idle(code: CodeType, parameters: Sequence[str]) -> Iterator[str]:
     """Many take ``pod`` because examples do."""
     if not _BY_ANOTHER_WAY.isdisjoint(code.co_names):
         return
-    used = {step.argval for step in dis.get_instructions(code)}
+    used: set[Any] = set()
+    for step in dis.get_instructions(code):
+        # From Python 3.13 on an instruction may be about two names.
+        used.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
     # One that the code does not have is taken by another function inside it.
     yield from (name for name in parameters if name in code.co_varnames and name not in used)
 
 
-def _is_about_the_node(function: FunctionType, spec: HookSpec, tree: ast.Module) -> bool:
+def _is_about_the_node(function: FunctionType, spec: HookSpec, source: Source) -> bool:
     if not set(spec.parameters) <= PARAMETERS.keys():
         return False
-    constants = Constants(tree, function.__globals__)
     try:
-        found = returned(function, {name: PARAMETERS[name] for name in spec.parameters}, tree, constants)
-    except Unproven:
+        found = returned(function, {name: PARAMETERS[name] for name in spec.parameters}, source)
+    except (Unproven, RecursionError):
+        # Python itself runs longer chains than it lets us read.
         return False
     return found <= (PLAIN if spec.per_node else _FROM_A_TABLE)

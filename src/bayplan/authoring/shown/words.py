@@ -32,6 +32,8 @@ class Kind(Enum):
     ROWS = auto()
     """One value for each node of a table."""
     VERDICT = auto()
+    STREAM = auto()
+    """A generator: nothing that could be kept, or shown as a text."""
 
 
 PLAIN = frozenset({Kind.VALUE, Kind.BY_KEY, Kind.SCALAR, Kind.REASON})
@@ -60,10 +62,14 @@ METHODS = frozenset(
 )
 """Of texts, dicts, lists and patterns: those that only read."""
 
-FUNCTIONS = frozenset(
-    {"abs", "all", "any", "bool", "dict", "enumerate", "float", "frozenset", "int", "len", "list", "max"}
-    | {"min", "range", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "zip"}
-)
+FUNCTIONS: dict[str, Kind] = {
+    **dict.fromkeys(("all", "any", "bool", "float", "int", "len", "str"), Kind.SCALAR),
+    **dict.fromkeys(("abs", "list", "max", "min", "range", "round", "sorted", "sum", "tuple"), Kind.VALUE),
+}
+"""Of Python's own, with what they give. No sets: where NaN is in one depends on where it is in memory."""
+
+READ_TO_THE_END = frozenset({"all", "any", "list", "max", "min", "sorted", "sum", "tuple"})
+"""Those that may be given a generator."""
 
 OF_MODULES: dict[Any, frozenset[str]] = {
     math: frozenset(

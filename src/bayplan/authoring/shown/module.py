@@ -1,0 +1,43 @@
+"""The source of a module, beside what runs: read and compiled once for all its hooks."""
+
+import ast
+from functools import cached_property
+from types import CodeType, ModuleType
+
+from bayplan.authoring.shown.constants import Constants
+from bayplan.authoring.shown.words import Kind, Unproven
+
+Asked = tuple[CodeType, tuple[tuple[str, Kind], ...]]
+"""A function, and what it is given."""
+
+
+class Source:
+    """What stands in the file of a module."""
+
+    def __init__(self, tree: ast.Module, module: ModuleType) -> None:
+        self.known: dict[Asked, set[Kind] | None] = {}
+        """What functions return that were read before; ``None`` where it is not proven."""
+        self._tree = tree
+        self._module = module
+
+    @cached_property
+    def constants(self) -> Constants:
+        """The names of the module that stay what they are."""
+        return Constants(self._tree, vars(self._module))
+
+    def definition(self, code: CodeType) -> ast.FunctionDef:
+        """Where a function is written; `Unproven` where what runs is not what stands there."""
+        # The file may have changed since it was loaded.
+        if code not in self._codes:
+            raise Unproven
+        for one in self._tree.body:
+            if isinstance(one, ast.FunctionDef) and one.name == code.co_name:
+                line = min([one.lineno, *(decorator.lineno for decorator in one.decorator_list)])
+                if line == code.co_firstlineno:
+                    return one
+        raise Unproven
+
+    @cached_property
+    def _codes(self) -> frozenset[CodeType]:
+        made = compile(self._tree, self._module.__file__ or "", "exec", dont_inherit=True)
+        return frozenset(one for one in made.co_consts if isinstance(one, CodeType))
