@@ -36,7 +36,7 @@ async def test_an_event_is_kept_with_its_pod(cluster: ControlPlane) -> None:
     events = [e for e in cluster.api.items("events") if e["involvedObject"]["name"] == name]
     first, second = sorted(events, key=lambda e: len(e["message"]))
     assert first["message"] == "too little CPU on 3 nodes"
-    assert len(second["message"].encode()) == 1023
+    assert len(second["message"].encode()) == 1024
     for event in events:
         assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
         assert (event["type"], event["reason"]) == ("Warning", "FailedScheduling")

@@ -181,11 +181,11 @@ def test_reading_needs_no_javascript(browser: Browser, server: PageServer) -> No
         page.get_by_label("Pod").fill("shop/web-77")
         page.get_by_role("button", name="Filter").click()
         page.locator("#list tbody a").first.click()
-        assert page.locator("#nodes tbody tr").count() == 50
+        expect(page.locator("#nodes tbody tr")).to_have_count(50)
         page.get_by_role("link", name="Cluster").click()
         page.get_by_label("Colour by").select_option("refusals")
         page.get_by_role("button", name="Show").click()
-        assert page.locator(".heat > i").count() == NODES
+        expect(page.locator(".heat > i")).to_have_count(NODES)
         assert seen.complaints == []
 
 
