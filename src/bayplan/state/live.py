@@ -13,8 +13,9 @@ from bayplan.state.handover import Callers, Succession
 from bayplan.state.ledger import Commit, Ledger, Prepare
 from bayplan.state.nudge import PODS, Nudge, NudgeOptions
 from bayplan.state.retreat import Sight
+from bayplan.state.stores import Follower
 from bayplan.state.verify import Verification, caught_up, unaccounted, verify
-from bayplan.state.view import Follower, LiveView, list_cluster
+from bayplan.state.view import LiveView, list_cluster
 from bayplan.state.writer import LeaseOptions, Writer
 
 _LEASE_FIRST_SECONDS = 2.0

@@ -16,10 +16,10 @@ from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.objects import Objects, ObjectsOfKind
-from bayplan.state import news
 from bayplan.state.cache import Cache
 from bayplan.state.informer import Informer
 from bayplan.state.objects import KindStore
+from bayplan.state.stores import Follower, NodeStore, PodStore
 
 log = logging.getLogger(__name__)
 
@@ -112,22 +112,6 @@ class FixedView:
         return self._current is not seen
 
 
-class Follower(Protocol):
-    """Whoever follows the pods one by one, and what happens to the rest."""
-
-    def pod_is(self, pod: Pod) -> None:
-        """A pod is there, or is different."""
-        ...
-
-    def pod_gone(self, pod: Pod) -> None:
-        """A pod is not there any more."""
-        ...
-
-    def told(self, news: frozenset[str]) -> None:
-        """Something happened that pods may have waited for."""
-        ...
-
-
 class LiveView:
     """A cluster that is listed once and watched from then on."""
 
@@ -153,10 +137,10 @@ class LiveView:
         self._cache = Cache(nodes_only=nodes_only)
         self._news = asyncio.Event()
         self._follower = follower
-        self._node_store = _NodeStore(self._cache, self._tell, self._node_dropped, follower)
+        self._node_store = NodeStore(self._cache, self._tell, self._node_dropped, follower)
         self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, self._node_store)
         # What we bound before a restart must be in the first list: a server that lags would hide it.
-        self._pod_store = _PodStore(self._cache, self._tell, self._listed_pods, follower)
+        self._pod_store = PodStore(self._cache, self._tell, self._listed_pods, follower)
         self._pods = Informer(
             client, PODS, self._pod_store, consistent=True, on_latest=self._cache.end_assumptions
         )
@@ -374,107 +358,6 @@ class LiveView:
         now = time.monotonic()
         self._dropped = {n: at for n, at in self._dropped.items() if now - at < 2 * _READ_SECONDS}
         self._dropped[name] = now
-
-
-class _NodeStore:
-    """Nodes, as the informer of nodes wants to keep them."""
-
-    def __init__(
-        self,
-        cache: Cache,
-        tell: Callable[[frozenset[str]], None],
-        dropped: Callable[[str], None],
-        follower: Follower | None,
-    ) -> None:
-        self._cache = cache
-        self._tell = tell
-        self._dropped = dropped
-        self._follower = follower
-
-    def replace(self, nodes: Iterable[NodeObject]) -> None:
-        """Exactly these nodes are there."""
-        self._cache.replace_nodes(nodes)
-        self._follow(news.NODES)
-        self._tell(news.NODES)
-
-    def put(self, node: NodeObject) -> None:
-        """A node is there, or is different."""
-        version, before = self._cache.version, self._cache.node(node.name)
-        self._cache.put_node(node)
-        self._follow(news.of_node(before, node))
-        if self._cache.version != version:
-            # Else a kubelet has only said that it is still there.
-            self._tell(news.NODES)
-
-    def drop(self, node: NodeObject) -> None:
-        """A node is gone."""
-        self._cache.drop_node(node.name)
-        self._dropped(node.name)
-        self._follow(news.NODES)
-        self._tell(news.NODES)
-
-    def _follow(self, what: frozenset[str]) -> None:
-        if self._follower is not None and what:
-            self._follower.told(what)
-
-
-class _PodStore:
-    """Pods, as the informer of pods wants to keep them."""
-
-    def __init__(
-        self,
-        cache: Cache,
-        tell: Callable[[frozenset[str]], None],
-        listed: Callable[[], None],
-        follower: Follower | None,
-    ) -> None:
-        self._cache = cache
-        self._tell = tell
-        self._listed = listed
-        self._follower = follower
-
-    def replace(self, pods: Iterable[Pod]) -> None:
-        """Exactly these pods are there."""
-        before = list(self._cache.pods)
-        self._cache.replace_pods(pods)
-        self._listed()
-        if self._follower is not None:
-            for pod in before:
-                now = self._cache.pod(pod.key)
-                if now is None or now.uid != pod.uid:
-                    self._follower.pod_gone(pod)
-            for pod in self._cache.pods:
-                self._follower.pod_is(pod)
-            self._follower.told(news.PODS | news.PLACED)
-        self._tell(news.PODS | news.PLACED)
-
-    def put(self, pod: Pod) -> None:
-        """A pod is there, or is different."""
-        version, before = self._cache.version, self._cache.pod(pod.key)
-        self._cache.put_pod(pod)
-        if self._follower is not None:
-            if before is not None and before.uid != pod.uid:
-                self._follower.pod_gone(before)
-            self._follower.pod_is(self._cache.pod(pod.key) or pod)
-        self._follow(version, before, pod.key)
-
-    def drop(self, pod: Pod) -> None:
-        """A pod is gone."""
-        version, before = self._cache.version, self._cache.pod(pod.key)
-        self._cache.drop_pod(pod.key, pod.uid)
-        if self._follower is not None:
-            self._follower.pod_gone(pod if before is None or before.uid != pod.uid else before)
-        self._follow(version, before, pod.key)
-
-    def _follow(self, version: int, before: Pod | None, key: str) -> None:
-        """Tell what has changed for others; most is a status, which is no news to anybody."""
-        if self._follower is None and self._cache.version == version:
-            return
-        what = news.of_pod(before, self._cache.pod(key))
-        if self._follower is not None and what:
-            self._follower.told(what)
-        if self._cache.version != version:
-            self._tell(what)
 
 
 async def list_cluster(
