@@ -19,7 +19,7 @@ from bayplan.authoring.imports import import_file, import_module
 from bayplan.authoring.installed import find_named
 from bayplan.authoring.registry import FailurePolicy, Hook, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
-from bayplan.authoring.shown.module import Source as FileSource
+from bayplan.authoring.shown.module import FileSource
 from bayplan.authoring.shown.read_off import read_off
 from bayplan.authoring.source import SOURCE, SourceHook, SourceSpec
 from bayplan.kube.yaml import suggest

@@ -17,19 +17,8 @@ _SCALARS = (str, bytes, int, float, bool, type(None))
 _FROZEN = (re.Pattern, Reason, Label, NodeAnnotation, Source, Latch)
 # With one of these anywhere in a module, any of its names may become another.
 _DYNAMIC = frozenset(
-    {
-        "globals",
-        "locals",
-        "vars",
-        "setattr",
-        "delattr",
-        "exec",
-        "eval",
-        "__import__",
-        "__builtins__",
-        "reload",
-    }
-    | {"__dict__", "__setattr__", "__globals__", "f_globals", "__code__"}
+    {"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "reload"}
+    | {"__import__", "__builtins__", "__dict__", "__setattr__", "__globals__", "__code__", "f_globals"}
 )
 _ANY = "*"
 _ONLY_READ = frozenset({"get", "keys", "values", "items", "count", "index"})

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from types import FunctionType
 
 from bayplan.authoring.shown.expressions import Expressions
-from bayplan.authoring.shown.module import Source
+from bayplan.authoring.shown.module import FileSource
 from bayplan.authoring.shown.words import FUNCTIONS, Kind, Unproven, one_of, worked_out
 
 _DEEP = 4
 
 
 def returned(
-    function: FunctionType, parameters: dict[str, Kind], source: Source, *, depth: int = 0
+    function: FunctionType, parameters: dict[str, Kind], source: FileSource, *, depth: int = 0
 ) -> set[Kind]:
     """What a function of that module may return, given these."""
     asked = function.__code__, tuple(parameters.items())
@@ -27,7 +27,9 @@ def returned(
     return found
 
 
-def _returned(function: FunctionType, parameters: dict[str, Kind], source: Source, depth: int) -> set[Kind]:
+def _returned(
+    function: FunctionType, parameters: dict[str, Kind], source: FileSource, depth: int
+) -> set[Kind]:
     code = function.__code__
     if depth > _DEEP or function.__defaults__ or function.__kwdefaults__ or code.co_freevars:
         raise Unproven
@@ -116,7 +118,7 @@ class _Statements(ast.NodeVisitor):
 
     def visit_Try(self, statement: ast.Try) -> None:
         columns = {Kind.NODES, Kind.ROWS}.intersection(self._expressions.local.values())
-        if columns or any(map(_may_read_columns, ast.walk(statement))):
+        if columns or any(map(self._may_read_columns, ast.walk(statement))):
             # A column fails as a whole, for what one node has.
             raise Unproven
         self.block(statement.body)
@@ -128,15 +130,14 @@ class _Statements(ast.NodeVisitor):
         self.block(statement.orelse)
         self.block(statement.finalbody)
 
+    def _may_read_columns(self, part: ast.AST) -> bool:
+        """Whether a node's column may be read here: by name, or in another function."""
+        match part:
+            case ast.Subscript(value=ast.Name()):
+                return True
+            case ast.Call(func=ast.Name(id=name)):
+                return name not in FUNCTIONS or not self._expressions.is_builtin(name)
+        return False
+
     def _is_builtin(self, name: ast.expr | None) -> bool:
         return isinstance(name, ast.Name) and self._expressions.is_builtin(name.id)
-
-
-def _may_read_columns(part: ast.AST) -> bool:
-    """Whether a node's column may be read here: by name, or in another function."""
-    match part:
-        case ast.Subscript(value=ast.Name()):
-            return True
-        case ast.Call(func=ast.Name(id=name)):
-            return name not in FUNCTIONS
-    return False

@@ -11,7 +11,7 @@ Asked = tuple[CodeType, tuple[tuple[str, Kind], ...]]
 """A function, and what it is given."""
 
 
-class Source:
+class FileSource:
     """What stands in the file of a module."""
 
     def __init__(self, tree: ast.Module, module: ModuleType) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from bayplan.authoring.hooks import HookSpec
 from bayplan.authoring.shown.functions import returned
-from bayplan.authoring.shown.module import Source
+from bayplan.authoring.shown.module import FileSource
 from bayplan.authoring.shown.words import PARAMETERS, PLAIN, Kind, Unproven
 
 # Names, and numbers by their place, are those of the nodes that are asked about.
@@ -21,7 +21,7 @@ _FROM_A_TABLE = frozenset({Kind.ROWS, Kind.VERDICT, Kind.SCALAR, Kind.REASON})
 _BY_ANOTHER_WAY = frozenset({"locals", "vars", "dir", "eval", "exec"})
 
 
-def read_off(function: Callable[..., Any], spec: HookSpec, source: Source | None) -> HookSpec:
+def read_off(function: Callable[..., Any], spec: HookSpec, source: FileSource | None) -> HookSpec:
     """The spec with what the source shows: that of the function's module, where there is one."""
     plain = function.__func__ if isinstance(function, MethodType) else function
     if not isinstance(plain, FunctionType):
@@ -45,7 +45,7 @@ def _idle(code: CodeType, parameters: Sequence[str]) -> Iterator[str]:
     yield from (name for name in parameters if name in code.co_varnames and name not in used)
 
 
-def _is_about_the_node(function: FunctionType, spec: HookSpec, source: Source) -> bool:
+def _is_about_the_node(function: FunctionType, spec: HookSpec, source: FileSource) -> bool:
     if not set(spec.parameters) <= PARAMETERS.keys():
         return False
     try:
