@@ -75,6 +75,8 @@ def main(arguments: Sequence[str] | None = None, run: Run | None = None) -> int:
         print(f"\n=== {part.name}: {(time.monotonic() - start) / 60:.1f} minutes", flush=True)
         if code:
             failed.append(f"{part.name} (exit code {code})")
+    if not options.quick:
+        (run or _run)([sys.executable, "-m", "bench.summary"])
     done = "nothing was recorded" if options.quick else f"recorded in {DOCS}"
     print(f"\n{len(wanted) - len(failed)} of {len(wanted)} ended well; {done}")
     if failed:

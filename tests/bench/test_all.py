@@ -36,7 +36,7 @@ def test_all_run_in_order_and_are_recorded() -> None:
 
     assert whole.main([], runs) == 0
 
-    assert list(runs.arguments) == ALL
+    assert list(runs.arguments) == [*ALL, "summary"]
     assert runs.arguments["bind"] == [
         "--json=docs/benchmarks/bind.json",
         "--plot=docs/benchmarks/bind.svg",
@@ -58,7 +58,7 @@ def test_parts_can_be_chosen() -> None:
 
     whole.main(["scale", "wire"], runs)
 
-    assert list(runs.arguments) == ["wire", "scale"]
+    assert list(runs.arguments) == ["wire", "scale", "summary"]
 
 
 def test_one_that_fails_does_not_keep_the_others_from_running(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_one_that_fails_does_not_keep_the_others_from_running(capsys: pytest.Cap
 
     assert whole.main([], runs) == 1
 
-    assert list(runs.arguments) == ALL
+    assert list(runs.arguments) == [*ALL, "summary"]
     said = capsys.readouterr().out
     assert "3 of 5 ended well" in said
     assert said.splitlines()[-1] == "FAILED: cluster (exit code 2), scale (exit code 1)"
