@@ -114,6 +114,14 @@ def test_ratios_are_read_from_what_the_benchmark_wrote(tmp_path: Path) -> None:
     assert recorded_ratios(file) == pytest.approx({(NAMES, 500, "filter"): 3.0, (FULL, 1_000, "filter"): 4.0})
 
 
+def test_of_several_machines_the_lowest_ratio_counts(tmp_path: Path) -> None:
+    for name, ratio in (("wire", 3.0), ("wire-older", 2.0), ("wire-newer", 5.0)):
+        lines = [dataclasses.asdict(line(ratio))]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"command": "made up", "lines": lines}))
+
+    assert recorded_ratios(tmp_path / "wire.json") == pytest.approx({(NAMES, 500, "filter"): 2.0})
+
+
 def test_all_that_the_guard_measures_is_recorded() -> None:
     wanted = {(size.mode, size.nodes, verb) for size in ROUNDS for verb in ("filter", "prioritize")}
 
