@@ -3,10 +3,10 @@
     make bench-guard
 
 Milliseconds cannot be compared between machines, nor between a quiet hour and a busy one. So both servers are
-called in turns, in the same run, and what is compared is the middle of the ratios of the rounds: with the
-lowest one that was recorded for the same verb and size, in ``docs/benchmarks/wire*.json``. A machine that does other work can still
-spoil a run. So what is too slow is measured a second time, for longer, and counts only if it is too slow
-again: what has become slower is so both times.
+called in turns, in the same run. The median of the ratios of the rounds is compared with the lowest ratio that
+was recorded for the same verb and size, in ``docs/benchmarks/wire*.json``. Other work on the machine can still
+spoil a run, so a ratio that is too low is measured a second time, for longer, and fails only if it is too low
+again.
 """
 
 from __future__ import annotations
