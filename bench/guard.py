@@ -2,11 +2,11 @@
 
     make bench-guard
 
-Milliseconds cannot be compared between machines, nor between a quiet hour and a busy one. So both servers are
-called in turns, in the same run. The median of the ratios of the rounds is compared with the lowest ratio that
-was recorded for the same verb and size, in ``docs/benchmarks/wire*.json``. Other work on the machine can still
-spoil a run, so a ratio that is too low is measured a second time, for longer, and fails only if it is too low
-again.
+Milliseconds cannot be compared between machines, nor between a quiet hour and a busy one. So both servers
+are called in turns, in the same run. The median of the ratios of the rounds is compared with the lowest
+ratio that was recorded for the same verb and size, in ``docs/benchmarks/wire*.json``. Other work on the
+machine can still spoil a run, so a ratio that is too low is measured a second time, for longer, and fails
+only if it is too low again.
 """
 
 from __future__ import annotations
