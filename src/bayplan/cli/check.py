@@ -22,7 +22,7 @@ def command(policies: tuple[str, ...], manifests: tuple[str, ...], output: str, 
     """Validate policies and configuration, and dry-run every hook.
 
     It runs hooks on 0, 1 and 3 made-up nodes and, with --snapshot or --kubeconfig, on the nodes of that
-    cluster; for a plain pod, for the pods given with --pod, and for one pod of each kind that the cluster has.
+    cluster; for a plain pod, for the pods given with --pod, and for one pod of each kind in the cluster.
     It also reads the certificates that the configuration names.
 
     Exits 0 when all is well and 1 when something is wrong, for use in CI and pre-commit.
