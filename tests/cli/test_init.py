@@ -131,8 +131,12 @@ def test_help_lists_the_names() -> None:
 def test_the_next_commands_are_told(tmp_path: Path) -> None:
     said = run("init", tmp_path, "--policy", "cost").output
 
-    assert f"cd {tmp_path} && bayplan check --config bayplan.yaml" in said
-    assert f"cd {tmp_path} && bayplan serve --config bayplan.yaml" in said
+    told = [line.strip() for line in said.partition("Next:\n")[2].splitlines()]
+    assert told == [
+        f"cd {tmp_path}",
+        "bayplan check --config bayplan.yaml",
+        "bayplan serve --config bayplan.yaml",
+    ]
     assert "python -m pytest" not in said, "there is nothing to test"
 
 
@@ -143,7 +147,7 @@ def test_a_starter_replaces_nothing_unless_forced(tmp_path: Path) -> None:
     refused = run("init", tmp_path, "--policy", "cost")
 
     assert refused.exit_code == 1
-    assert "bayplan.yaml is there already; --force replaces it" in refused.output
+    assert "bayplan.yaml exists already; --force replaces it" in refused.output
     assert mine.read_text() == "# mine"
     assert not (tmp_path / "cluster.json").exists(), "nothing is written by halves"
 

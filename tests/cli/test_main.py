@@ -133,7 +133,7 @@ def test_init_keeps_what_is_there_unless_forced(tmp_path: Path) -> None:
 
     refused = run("init", tmp_path)
     assert refused.exit_code == 1
-    assert "policy.py is there already; --force replaces it" in refused.output
+    assert "policy.py exists already; --force replaces it" in refused.output
     assert mine.read_text() == "# mine"
     assert not (tmp_path / "bayplan.yaml").exists(), "nothing is written by halves"
 

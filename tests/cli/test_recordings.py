@@ -195,10 +195,14 @@ def test_a_file_with_policies_is_compared_as_a_configuration(desk: Desk, tmp_pat
     ("arguments", "said"),
     [
         pytest.param(
-            ["compare", "policy.py", "-c", "r.jsonl"], "is a policy: the recording comes first", id="compare"
+            ["compare", "policy.py", "-c", "r.jsonl"],
+            "is a policy, not a recording: give the recording first",
+            id="compare",
         ),
         pytest.param(
-            ["replay", "bayplan.yaml", "r.jsonl"], "is a configuration: the recording comes", id="replay"
+            ["replay", "bayplan.yaml", "r.jsonl"],
+            "is a YAML file, not a recording: give the recording first",
+            id="replay",
         ),
         pytest.param(
             ["export-test", "policy.py", "r.jsonl", "--pod", "a"],

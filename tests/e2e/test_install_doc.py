@@ -24,7 +24,7 @@ SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | 
 FILES = dict(re.findall(r"as `([\w.]+)`:\n\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 BUILD = "The image first"
 """Its command needs Docker and a registry; what it builds is tried by `tests/install/test_image.py`."""
-UNDO = re.findall(r"To be rid of it: `([^`]+)`\.", PAGE)
+UNDO = re.findall(r"To remove Bayplan: `([^`]+)`\.", PAGE)
 MACHINES = ("machine-1", "machine-2", "machine-3", "machine-4")
 PATIENCE_SECONDS = 60.0
 

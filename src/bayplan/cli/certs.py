@@ -66,9 +66,18 @@ def command() -> None:
 @command.command(short_help="Make a CA and both certificates.")
 @click.option("--out", type=_DIRECTORY, required=True, metavar="DIR", help="Where the files go.")
 @click.option(
-    "--dns", multiple=True, metavar="NAME", help="What kube-scheduler calls the server; repeatable."
+    "--dns",
+    multiple=True,
+    metavar="NAME",
+    help="Host name by which kube-scheduler calls the server; repeatable.",
 )
-@click.option("--ip", "ips", multiple=True, metavar="IP", help="The same as an address; repeatable.")
+@click.option(
+    "--ip",
+    "ips",
+    multiple=True,
+    metavar="IP",
+    help="IP address by which kube-scheduler calls the server; repeatable.",
+)
 @click.option(
     "--client", default="kube-scheduler", show_default=True, metavar="NAME", help="Name of the caller."
 )
@@ -76,10 +85,8 @@ def command() -> None:
     "--days", type=_Days(least=1), default="365", show_default=True, help="How long certificates last."
 )
 @click.option("--ca-days", type=_Days(least=1), show_default=str(_CA_DAYS), help="How long the CA lasts.")
-@click.option(
-    "--keep-ca", is_flag=True, help="Keep the CA that is there, and make the certificates that are lost."
-)
-@click.option("--force", is_flag=True, help="Replace files that are there already.")
+@click.option("--keep-ca", is_flag=True, help="Keep the existing CA, and make only the missing certificates.")
+@click.option("--force", is_flag=True, help="Replace files that exist already.")
 def create(out: Path, ca_days: int | None, keep_ca: bool, **options: Any) -> None:
     """Make a CA, and certificates for the server and for kube-scheduler.
 
@@ -99,17 +106,17 @@ def create(out: Path, ca_days: int | None, keep_ca: bool, **options: Any) -> Non
         click.echo(f"wrote {path}")
 
 
-@command.command(short_help="Renew what ends soon.")
+@command.command(short_help="Renew certificates that expire soon.")
 @click.argument("directory", type=_DIRECTORY, metavar="DIR")
 @click.option(
     "--before",
     type=_Days(least=0),
     show_default=str(_BEFORE_DAYS),
-    help="Renew what ends in fewer days than this; 0 for what has ended.",
+    help="Renew certificates that expire in fewer days than this; 0: only expired ones.",
 )
 @click.option("--rotate-ca", is_flag=True, help="First: make a new CA; ca.crt then holds both.")
-@click.option("--reissue", is_flag=True, help="Then: certificates by the new CA.")
-@click.option("--forget-old-ca", is_flag=True, help="Last: ca.crt holds the new CA alone.")
+@click.option("--reissue", is_flag=True, help="Then: sign certificates with the new CA.")
+@click.option("--forget-old-ca", is_flag=True, help="Last: ca.crt holds only the new CA.")
 def renew(directory: Path, before: int | None, **steps: bool) -> None:
     """Renew what ends soon, or has no key or no CA that fits, with the names that it has, and keep the CA.
 
@@ -146,7 +153,7 @@ def _one_step(given: dict[str, bool]) -> str | None:
     return _STEPS[asked[0]] if asked else None
 
 
-@command.command(short_help="What there is, and how long yet.")
+@command.command(short_help="List certificates, and how long they are valid.")
 @click.argument("directory", type=_DIRECTORY, metavar="DIR")
 @click.option("--name", default="bayplan", show_default=True, help="The Secrets: NAME-tls, NAME-client-tls.")
 @click.option("--namespace", "-n", default="kube-system", show_default=True, help="Their namespace.")
@@ -156,7 +163,7 @@ def _one_step(given: dict[str, bool]) -> str | None:
     type=click.Choice(["table", "json", "yaml"]),
     default="table",
     show_default=True,
-    help="Form of the output; yaml is the Secrets.",
+    help="Form of the output; yaml prints the Secrets.",
 )
 def show(directory: Path, name: str, namespace: str, output: str) -> None:
     """Show the certificates of a folder and when they end, or print them as Secrets.

@@ -15,17 +15,17 @@ from bayplan.cli.options import cluster_options, output_option, policy_options
     "manifests",
     multiple=True,
     metavar="FILE",
-    help="Ask hooks about the pod of this manifest too; may be given often.",
+    help="Also call hooks for the pod of this manifest; repeatable.",
 )
 @output_option
 def command(policies: tuple[str, ...], manifests: tuple[str, ...], output: str, **flags: Any) -> None:
     """Validate policies and configuration, and dry-run every hook.
 
-    Hooks are run on 0, 1 and 3 made-up nodes and, with --snapshot or --kubeconfig, on the nodes there; for a
-    plain pod, for those given with --pod, and for one of each kind that the cluster has.
-    Certificates that the configuration names are read.
+    It runs hooks on 0, 1 and 3 made-up nodes and, with --snapshot or --kubeconfig, on the nodes of that
+    cluster; for a plain pod, for the pods given with --pod, and for one pod of each kind in the cluster.
+    It also reads the certificates that the configuration names.
 
-    Exits 0 when all is well and 1 when something is wrong, so it fits into CI and pre-commit.
+    Exits 0 when all is well and 1 when something is wrong, for use in CI and pre-commit.
     """
     from bayplan.cli.failing import explained
     from bayplan.cli.render import show_check

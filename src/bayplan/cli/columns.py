@@ -7,7 +7,7 @@ import click
 from bayplan.cli.options import cluster_options, output_option, policy_options
 
 
-@click.command(short_help="List what a policy can read of all nodes at once.")
+@click.command(short_help="List the columns that a policy can read.")
 @policy_options
 @cluster_options
 @output_option

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="What another configuration would have done.")
+@click.command(short_help="Show what another configuration would have done.")
 @recording_argument
 @click.argument("more", nargs=-1, metavar="")
 @click.option(
@@ -25,11 +25,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=_FILE,
     multiple=True,
     metavar="FILE",
-    help="FILE.yaml or FILE.py. Twice: the one and the other. Once: the recorded one, if its files have not"
-    " changed, and this.",
+    help="FILE.yaml or FILE.py. Given twice: compare the two. Given once: compare it with the recorded"
+    " configuration, if its files have not changed.",
 )
-@click.option("--price-label", metavar="LABEL", default="", help="Label of nodes that says what they cost.")
-@click.option("--html", type=_FILE, metavar="FILE", help="Write a report with plots, too.")
+@click.option("--price-label", metavar="LABEL", default="", help="Node label with the price of the node.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Also write a report with plots.")
 @output_option
 def command(
     file: Path,
@@ -40,13 +40,13 @@ def command(
     html: Path | None,
     output: str,
 ) -> None:
-    """Judge the pods of a recording with two configurations, and say what is different.
+    """Judge the pods of a recording with two configurations, and show the differences.
 
-    A file with policies, FILE.py, counts as a configuration that has those policies.
+    A file with policies, FILE.py, counts as a configuration with those policies.
 
-    Which pods would be refused or be on another node (the best of those that pass), what the nodes cost,
-    how the pods are spread, and how full their nodes are. Each pod is judged in the cluster as it was
-    recorded.
+    The output shows which pods would be refused or be on another node (the best node that passes), what the
+    nodes cost, how the pods are spread, and how full their nodes are. Each pod is judged in the cluster as it
+    was recorded.
     """
     # Imported for what it does: metrics that policies register are kept apart, load by load.
     import bayplan.ops.own  # noqa: F401
@@ -99,6 +99,6 @@ def _check_together(file: Path, configs: Sequence[Path], more: Sequence[str], ht
         named = more[0] if more else "FILE.yaml, or FILE.py"
         raise click.UsageError(f"say what to compare with: --config {named}")
     if len(configs) > 2:
-        raise click.UsageError("give --config twice at most: the one and the other")
+        raise click.UsageError("give --config twice at most: the two configurations to compare")
     if html is not None and html.resolve() in {path.resolve() for path in (file, *configs)}:
         raise click.UsageError(f"--html {html} is one of the files that are compared: name another one")

@@ -3,7 +3,7 @@
 import click
 
 
-@click.command(short_help="See it work, no cluster needed.")
+@click.command(short_help="See Bayplan work, no cluster needed.")
 @click.option("--once", is_flag=True, help="End after the pods are placed instead of serving on.")
 @click.option(
     "--pods", type=click.IntRange(1, 10_000), default=120, show_default=True, help="How many pods to place."

@@ -27,7 +27,7 @@ class _Unreadable(click.ClickException):
     exit_code = 2
 
 
-@click.command(epilog=_EPILOG, short_help="Find the traps in a kube-scheduler's configuration.")
+@click.command(epilog=_EPILOG, short_help="Find mistakes in kube-scheduler's configuration.")
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=_FILE)
 @click.option("--config", "-c", type=_FILE, metavar="FILE", help="Bayplan's configuration, to compare with.")
 @click.option(
@@ -35,10 +35,10 @@ class _Unreadable(click.ClickException):
     metavar="VERSION",
     help="Which kube-scheduler reads the file.  [of the cluster, of its image in FILE, or 1.36]",
 )
-@click.option("--live", is_flag=True, help="Look at a cluster, too.")
+@click.option("--live", is_flag=True, help="Also examine a cluster.")
 @live_cluster_options
-@click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
-@click.option("--fix", is_flag=True, help="Print the one FILE corrected; what is left goes to stderr.")
+@click.option("--strict", is_flag=True, help="Exit with 1 also for warnings.")
+@click.option("--fix", is_flag=True, help="Print FILE corrected; changes and open points go to stderr.")
 @output_option
 def command(*, strict: bool, fix: bool, output: str, **options: Any) -> None:
     """Find the traps in a KubeSchedulerConfiguration, an old Policy, manifests, or a live cluster.

@@ -11,14 +11,19 @@ from bayplan.cli.options import policy_options, recording_argument
 @click.command(short_help="Turn a recorded decision into a test.")
 @recording_argument
 @policy_options
-@click.option("--pod", required=True, metavar="NAMESPACE/NAME", help="The pod it is about: its last try.")
+@click.option(
+    "--pod",
+    required=True,
+    metavar="NAMESPACE/NAME",
+    help="The pod of the decision; its last `filter` counts.",
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("tests"),
     show_default=True,
     metavar="FOLDER",
-    help="Where the test goes.",
+    help="Folder for the test.",
 )
 def command(file: Path, policies: tuple[str, ...], pod: str, out: Path, **flags: Any) -> None:
     """Write a pytest case of what was decided about a pod, with the cluster it was decided in.

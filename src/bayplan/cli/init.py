@@ -20,13 +20,13 @@ Names for --policy: {", ".join(names())}.
 @click.command(epilog=_EPILOG, short_help="Write a first policy, its test, its configuration.")
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
 @click.option(
-    "--policy", "policies", multiple=True, metavar="NAME", help="Start with this built-in; may be repeated."
+    "--policy", "policies", multiple=True, metavar="NAME", help="Start with this built-in policy; repeatable."
 )
-@click.option("--force", is_flag=True, help="Replace files that are there already.")
+@click.option("--force", is_flag=True, help="Replace files that exist already.")
 def command(directory: Path, policies: tuple[str, ...], *, force: bool) -> None:
     """Write a commented policy, a test for it, and a configuration into DIRECTORY.
 
-    With --policy it is a configuration alone, of policies that come with Bayplan.
+    With --policy it writes only a configuration, with these built-in policies.
     """
     try:
         texts = policy_files(policies) if policies else first_files()
@@ -35,12 +35,11 @@ def command(directory: Path, policies: tuple[str, ...], *, force: bool) -> None:
     except UnknownPolicyError as error:
         raise click.BadParameter(str(error), param_hint="--policy") from error
     except FileExistsError as error:
-        raise click.ClickException(f"{error} is there already; --force replaces it") from error
+        raise click.ClickException(f"{error} exists already; --force replaces it") from error
     for path in written:
         click.echo(f"wrote {path}")
-    there = "" if directory == Path() else f"cd {directory} && "
-    test = f"  {there}python -m pytest\n" if "test_policy.py" in texts else ""
+    there = "" if directory == Path() else f"  cd {directory}\n"
+    test = "  python -m pytest\n" if "test_policy.py" in texts else ""
     click.echo(
-        f"\nNext:\n  {there}bayplan check --config bayplan.yaml\n{test}"
-        f"  {there}bayplan serve --config bayplan.yaml"
+        f"\nNext:\n{there}  bayplan check --config bayplan.yaml\n{test}  bayplan serve --config bayplan.yaml"
     )

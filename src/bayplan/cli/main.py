@@ -33,14 +33,14 @@ _COMMANDS = (
 _FILES = {"render": "manifests", "export-test": "export_test"}
 _EPILOG = """\b
 Start here:
-  bayplan demo                        see it work, no cluster needed
+  bayplan demo                        see Bayplan work, no cluster needed
   bayplan init my-policy              write a first policy, its test, its configuration
   bayplan check --config FILE         find mistakes before kube-scheduler does
-  bayplan doctor scheduler.yaml       find the traps in kube-scheduler's configuration
+  bayplan doctor scheduler.yaml       find mistakes in kube-scheduler's configuration
   bayplan serve policy.py --kubeconfig ~/.kube/config
-  bayplan render sidecar policy.py    everything for a cluster, as YAML
+  bayplan render sidecar policy.py    print all manifests for a cluster, as YAML
   bayplan schedule policy.py --kubeconfig ~/.kube/config
-  bayplan why pod/NAME                read why a pod is where it is, or is nowhere
+  bayplan why pod/NAME                explain why a pod is on its node, or is Pending
 """
 
 

@@ -60,26 +60,28 @@ class _Shape(click.Choice[str]):
         return name
 
 
-@click.command(epilog=_EPILOG, short_help="Print everything that a cluster needs, as YAML.")
+@click.command(epilog=_EPILOG, short_help="Print all manifests that a cluster needs, as YAML.")
 @click.argument("shape", type=_Shape(_SHAPES), metavar="SHAPE")
 @click.argument("policies", metavar="POLICY.py...", nargs=-1)
 @config_option
 @click.option("--kubernetes-version", metavar="1.X[.Y]", help="1.25 to 1.38.  [that of --values, or 1.36]")
-@click.option("--namespace", "-n", default="kube-system", show_default=True, help="Where it goes.")
-@click.option("--name", default="bayplan", show_default=True, help="What objects are called.")
+@click.option("--namespace", "-n", default="kube-system", show_default=True, help="Namespace of the objects.")
+@click.option("--name", default="bayplan", show_default=True, help="Name of the objects.")
 @click.option("--image", metavar="IMAGE[:TAG]", help="The image of Bayplan, which you build.  [bayplan]")
-@click.option("--replicas", type=click.IntRange(min=1), help="How many pods.  [2]")
-@click.option("--scheduler-name", metavar="NAME", help="schedulerName of pods.  [bayplan-scheduler]")
+@click.option("--replicas", type=click.IntRange(min=1), help="Number of pods.  [2]")
+@click.option("--scheduler-name", metavar="NAME", help="schedulerName that pods use.  [bayplan-scheduler]")
 @click.option("--scheduler-image", metavar="IMAGE[:TAG]", help="kube-scheduler of the sidecar.")
-@click.option("--weight", type=click.IntRange(1, 2**31 - 1), help="Of our scores.  [1]")
+@click.option("--weight", type=click.IntRange(1, 2**31 - 1), help="Weight of Bayplan's scores.  [1]")
 @click.option(
     "--managed-resource",
     "managed",
     multiple=True,
     metavar="NAME",
-    help="Be asked only about pods with this extended resource; repeatable.",
+    help="kube-scheduler asks only about pods with this extended resource; repeatable.",
 )
-@click.option("--ignorable", is_flag=True, default=None, help="Pods are scheduled without us, too.")
+@click.option(
+    "--ignorable", is_flag=True, default=None, help="Pods are scheduled without Bayplan while it is down."
+)
 @click.option("--cluster-ip", metavar="IP", help="Fixed address of the Service.")
 @click.option(
     "--tls",
@@ -96,7 +98,7 @@ class _Shape(click.Choice[str]):
     "--values",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Everything else, as values of the Helm chart.",
+    help="All other settings, as values of the Helm chart.",
 )
 @click.option(
     "--part",
@@ -117,7 +119,7 @@ class _Shape(click.Choice[str]):
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write everything into files: one for each object, and what is for hosts.",
+    help="Write files: one for each object, and those for the hosts.",
 )
 def command(shape: Any, policies: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """Print everything that a cluster needs to run these policies: workload, configuration, rights, network.

@@ -9,7 +9,7 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_NO_RECORDING = {".py": "a policy", ".yaml": "a configuration", ".yml": "a configuration"}
+_NO_RECORDING = {".py": "a policy", ".yaml": "a YAML file", ".yml": "a YAML file"}
 
 
 class _Recording(click.Path):
@@ -19,7 +19,11 @@ class _Recording(click.Path):
         other = _NO_RECORDING.get(Path(value).suffix)
         if other:
             name = ctx.command_path if ctx else ""
-            self.fail(f"{value} is {other}: the recording comes first, {name} RECORDING ...", param, ctx)
+            self.fail(
+                f"{value} is {other}, not a recording: give the recording first, {name} RECORDING ...",
+                param,
+                ctx,
+            )
         return super().convert(value, param, ctx)
 
 
@@ -31,19 +35,26 @@ config_option = click.option(
     "--config", "-c", type=_FILE, metavar="FILE", help="Configuration instead of policy files."
 )
 _CLUSTER = [
-    click.option("--kubeconfig", type=_FILE, metavar="FILE", help="Take nodes and pods from this cluster."),
+    click.option(
+        "--kubeconfig",
+        type=_FILE,
+        metavar="FILE",
+        help="Read nodes and pods from the cluster of this kubeconfig.",
+    ),
     click.option("--context", metavar="NAME", help="Context in the kubeconfig."),
-    click.option("--in-cluster", is_flag=True, default=None, help="Take them from the cluster we run in."),
+    click.option(
+        "--in-cluster", is_flag=True, default=None, help="Read them from the cluster that Bayplan runs in."
+    ),
     click.option(
         "--snapshot",
         type=_FILE,
         metavar="FILE",
-        help="Take them from a file: kubectl get nodes,pods -A -o json > FILE",
+        help="Read them from a file: kubectl get nodes,pods -A -o json > FILE",
     ),
 ]
 
 _PAGE = click.option(
-    "--page-listen", metavar="HOST:PORT", help="The page with decisions, or off.  [127.0.0.1:8890]"
+    "--page-listen", metavar="HOST:PORT", help="The web page with decisions, or `off`.  [127.0.0.1:8890]"
 )
 _FILES = [
     click.option(
@@ -56,13 +67,13 @@ _FILES = [
         "--shadow",
         type=_FILE,
         metavar="FILE",
-        help="Have a candidate, FILE.yaml or FILE.py, judge beside these, and count where it disagrees.",
+        help="Run a candidate, FILE.yaml or FILE.py, beside the live policies, and count where it disagrees.",
     ),
     click.option(
         "--journal-file",
         type=_FILE,
         metavar="FILE",
-        help="Write decisions down, for `bayplan why --journal` when the server is gone.",
+        help="Write decisions to FILE, for `bayplan why --journal` after the server has ended.",
     ),
 ]
 
@@ -79,7 +90,7 @@ _LOGGING = [
         type=click.Choice(["text", "json", "klog"]),
         default="text",
         show_default=True,
-        help="For people, one JSON object a line, or as kube-scheduler writes.",
+        help="text for people, json for one object a line, klog as kube-scheduler logs.",
     ),
 ]
 

@@ -8,7 +8,7 @@ import click
 from bayplan.cli.options import output_option, policy_options, recording_argument
 
 
-@click.command(short_help="Ask again what was recorded, and compare.")
+@click.command(short_help="Repeat recorded requests, and compare the answers.")
 @recording_argument
 @policy_options
 @output_option

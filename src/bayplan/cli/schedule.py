@@ -35,34 +35,38 @@ class _Rate(click.FloatRange):
         return number
 
 
-@click.command(epilog=_EPILOG, short_help="Schedule pods: a second scheduler.")
+@click.command(epilog=_EPILOG, short_help="Run a second scheduler.")
 @policy_options
 @live_cluster_options
 @click.option(
     "--scheduler-name",
     multiple=True,
     metavar="NAME",
-    help="Whose pods are ours; may be given several times.  [bayplan-scheduler]",
+    help="Place the pods with this schedulerName; repeatable.  [bayplan-scheduler]",
 )
 @click.option(
     "--profile",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="A KubeSchedulerConfiguration whose profile to follow.  [kube-scheduler's default]",
+    help="Use the profile of this KubeSchedulerConfiguration.  [kube-scheduler's default]",
 )
 @click.option(
     "--leader-elect/--no-leader-elect",
     default=None,
-    help="Schedule only while holding a Lease, so that several can run.  [on]",
+    help="Schedule only while holding a Lease, so that several instances can run.  [on]",
 )
-@click.option("--qps", type=_Rate(min=0, min_open=True), help="Requests a second, beside binds.  [50]")
-@click.option("--burst", type=click.IntRange(min=1), help="How many at once before that counts.  [100]")
+@click.option(
+    "--qps",
+    type=_Rate(min=0, min_open=True),
+    help="Requests a second to the API server, without binds.  [50]",
+)
+@click.option("--burst", type=click.IntRange(min=1), help="Requests at once before --qps applies.  [100]")
 @door_options(ops_listen="127.0.0.1:8891")
 @logging_options
 def command(policies: tuple[str, ...], log_level: str, log_format: "LogFormat", **flags: Any) -> None:
-    """Place pods by kube-scheduler's own rules and yours, beside the kube-scheduler that is there.
+    """Place pods by kube-scheduler's own rules and yours, beside your kube-scheduler.
 
-    POLICY.py is a file with decorated functions, as for `bayplan serve`; none is needed. Flags win over the
+    POLICY.py is a file with decorated functions, as for `bayplan serve`; it is optional. Flags win over the
     configuration file.
     """
     from bayplan.cli.failing import explained

@@ -16,17 +16,17 @@ kube-scheduler reaches it through its configuration:
   - urlPrefix: http://127.0.0.1:8888
     filterVerb: filter
     prioritizeVerb: prioritize
-    preemptVerb: preempt      # without it, pods are evicted for nodes that we then refuse
+    preemptVerb: preempt      # without it, pods are evicted for nodes that Bayplan then refuses
     bindVerb: bind            # optional
     weight: 1
-    nodeCacheCapable: true    # names only: needs --kubeconfig or --snapshot here
+    nodeCacheCapable: true    # node names only: Bayplan needs --kubeconfig or --snapshot
 
 \b
 Examples:
-  bayplan serve policy.py                                 full nodes, no cluster needed
-  bayplan serve policy.py --kubeconfig ~/.kube/config     names only
-  bayplan serve --config bayplan.yaml --observe           change nothing, log what would be said
-  bayplan serve --config live.yaml --shadow next.yaml     compare before it counts
+  bayplan serve policy.py                                 kube-scheduler sends full nodes; no cluster needed
+  bayplan serve policy.py --kubeconfig ~/.kube/config     kube-scheduler sends node names
+  bayplan serve --config bayplan.yaml --observe           change nothing, log what Bayplan would answer
+  bayplan serve --config live.yaml --shadow next.yaml     compare a new configuration with the live one
 """
 
 
@@ -34,15 +34,18 @@ Examples:
 @policy_options
 @click.option("--listen", metavar="HOST:PORT", help="Where kube-scheduler calls.  [127.0.0.1:8888]")
 @door_options(ops_listen="127.0.0.1:8889")
-@click.option("--path", metavar="PATH", help="What the verbs are under: the path of urlPrefix.  [/]")
+@click.option("--path", metavar="PATH", help="Path before the verbs: the path of urlPrefix.  [/]")
 @cluster_options
 @click.option(
-    "--observe", is_flag=True, default=None, help="Change nothing; record what would have been said."
+    "--observe",
+    is_flag=True,
+    default=None,
+    help="Change nothing; log and count what Bayplan would have answered.",
 )
 @click.option(
     "--lease/--no-lease",
     default=None,
-    help="Bind only while holding a Lease; not needed by a sidecar.  [where policies need it]",
+    help="Bind only while holding a Lease; a sidecar does not need it.  [if policies need it]",
 )
 @click.option(
     "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Serve HTTPS with this certificate."
@@ -52,7 +55,7 @@ Examples:
     "--tls-client-ca",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Let in only callers with a certificate of this CA.",
+    help="Accept only callers with a certificate of this CA.",
 )
 @logging_options
 def command(policies: tuple[str, ...], log_level: str, log_format: "LogFormat", **flags: Any) -> None:

@@ -5,18 +5,18 @@ import click
 from bayplan.cli.options import output_option
 
 
-@click.group(short_help="What a running server knows of the cluster.")
+@click.group(short_help="Check what a running server knows of the cluster.")
 def command() -> None:
     """Look into a running server's view of the cluster."""
 
 
-@command.command("verify", short_help="Compare it with a fresh list.")
+@command.command("verify", short_help="Compare the server's view with a fresh list.")
 @click.option(
     "--server",
     default="http://127.0.0.1:8889",
     show_default=True,
     metavar="URL",
-    help="The server's ops address; of `bayplan schedule` http://127.0.0.1:8891.",
+    help="The server's ops address; for `bayplan schedule` http://127.0.0.1:8891.",
 )
 @output_option
 def verify(server: str, output: str) -> None:

@@ -1,4 +1,4 @@
-"""``bayplan why``: why a pod is where it is, or is nowhere."""
+"""``bayplan why``: why a pod is on its node, or is Pending."""
 
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ Examples:
   bayplan why web-1 -n shop --server http://10.0.0.1:8890 \\
                             --server http://10.0.0.2:8890
   bayplan why web-1 --from-cluster         ask all Bayplan pods of the cluster
-  bayplan why web-1 --journal journal.jsonl  the server is gone, its journal is not
+  bayplan why web-1 --journal journal.jsonl  read the journal of a server that has ended
   bayplan why -f pod.yaml --config bayplan.yaml --snapshot cluster.json
   bayplan why -f web.yaml policy.py --kubeconfig ~/.kube/config
   bayplan why -f web.yaml policy.py --snapshot cluster.json --profile default
@@ -38,14 +38,12 @@ listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
 """
 
 
-@click.command(epilog=_EPILOG, short_help="Say why a pod is where it is, or is nowhere.")
+@click.command(epilog=_EPILOG, short_help="Explain why a pod is on its node, or is Pending.")
 @click.argument("words", metavar="[pod/NAME | NAMESPACE/NAME | POLICY.py...]", nargs=-1)
 @click.option("--namespace", "-n", metavar="NAME", help="Namespace of the pod.  [default]")
+@click.option("--server", multiple=True, metavar="URL", help=f"Page of a server; repeatable.  [{_SERVER}]")
 @click.option(
-    "--server", multiple=True, metavar="URL", help=f"Page of a server; may be given often.  [{_SERVER}]"
-)
-@click.option(
-    "--token-file", type=click.Path(path_type=Path), metavar="FILE", help="The token that the page wants."
+    "--token-file", type=click.Path(path_type=Path), metavar="FILE", help="File with the token of the page."
 )
 @click.option(
     "--from-cluster", is_flag=True, default=None, help="Ask all Bayplan pods that run in the cluster."
@@ -55,9 +53,9 @@ listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Read what `serve --journal-file` wrote, and ask nobody; may be given often.",
+    help="Read a file that `serve --journal-file` wrote, instead of asking a server; repeatable.",
 )
-@click.option("--selector", metavar="LABELS", help=f"Which pods those are.  [{_SELECTOR}]")
+@click.option("--selector", metavar="LABELS", help=f"Labels of the Bayplan pods.  [{_SELECTOR}]")
 @click.option(
     "--port", type=click.IntRange(1, 65535), metavar="PORT", help=f"The port of their page.  [{_PORT}]"
 )
@@ -74,21 +72,21 @@ listens beyond loopback: `page: {listen: 0.0.0.0:8890, tokenFile: FILE}`.
 @click.option(
     "--profile",
     metavar="default|FILE",
-    help="With -f: ask kube-scheduler's own plugins too, by its default profile or by that of its file.",
+    help="With -f: also run kube-scheduler's own plugins, of its default profile or of this file.",
 )
 @config_option
 @cluster_options
 @output_option
 def command(words: tuple[str, ...], manifest: str | None, output: str, **options: Any) -> None:
-    """Say why a pod is where it is, or is nowhere: who refused which nodes, and who preferred which.
+    """Explain why a pod is on its node, or is Pending: which policy refused or preferred which nodes.
 
-    A running server is asked; of several, the newest answer counts. With --journal the files are read that a
-    server wrote, which need not run any more. With -f a manifest is tried on the nodes
-    of a cluster or of a snapshot instead, and nothing is created: all nodes are offered to the policies, and
-    with --profile to kube-scheduler's own plugins before them. Where the configuration has a `scheduler`
-    section, its profile for the pod's schedulerName judges, as `bayplan schedule` would.
+    By default it asks a running server; of several servers, the newest answer counts. With --journal it reads
+    files that a server wrote, also after the server has ended. With -f it tries a manifest on the nodes of a
+    cluster or of a snapshot, and creates nothing: all nodes are offered to the policies, and with --profile
+    first to kube-scheduler's own plugins. If the configuration has a `scheduler` section, it decides as
+    `bayplan schedule` would, by the profile for the pod's schedulerName.
 
-    Exits 0 with an explanation, 1 without one, and 1 where a manifest's pod would find no node.
+    Exits 0 with an explanation, 1 without one, and 1 if a manifest's pod would find no node.
     """
     from bayplan.cli.failing import explained
     from bayplan.cli.why_render import show_evaluated, show_reply
