@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.engine.guard import Attempt
 from bayplan.runtimes.extender.serve import Server
-from bayplan.runtimes.workers import RequestOverrun, Workers, _Desk, _Job, _Worker
+from bayplan.runtimes.workers import RequestOverrun, Workers, _Job, _JobQueue, _Worker
 from tests.runtimes.extender.caller import ask, look, make_pod, metric, names_request
 from tests.runtimes.extender.obedient import serving
 
@@ -257,7 +257,7 @@ async def test_work_that_was_given_to_an_idle_thread_is_done_though_no_more_is_t
     """The thread has just found nothing to do when it is given a job, and the threads are told to end."""
     job: _Job[object] = _Job(lambda _: "done", Attempt(), deadline=time.monotonic() + 60)
 
-    class Busy(_Desk):
+    class Busy(_JobQueue):
         def next_for(self, worker: _Worker) -> _Job[object] | None:
             found = super().next_for(worker)
             if self._idle:

@@ -1,4 +1,4 @@
-"""A hook's answer out of the one it gave for a pod of the same kind, and a look at the nodes that changed."""
+"""Derives a hook's outcome from its outcome for a similar pod, by running it on the changed nodes only."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ _ABSOLUTE = (0, 100)
 
 
 class Again:
-    """The nodes that are judged again, and which of them have to be looked at."""
+    """Recalled outcomes for a table of nodes, and the rows of it that changed."""
 
     def __init__(self, recalled: Recalled, nodes: NodeTable, rows: Rows) -> None:
         self._recalled = recalled
@@ -27,14 +27,14 @@ class Again:
 
     @classmethod
     def of_filters(cls, recalled: Recalled | None, nodes: NodeTable) -> "Again | None":
-        """For filters, which see every node."""
+        """For filters, which run over every node."""
         return None if recalled is None else cls(recalled, nodes, recalled.changed)
 
     @classmethod
     def of_scores(
         cls, recalled: Recalled | None, left: NodeTable, *, passed: NDArray[np.bool_], rows: Rows
     ) -> "Again | None":
-        """For scores, which see the ``rows`` that are left; ``None`` where those are not the same as then."""
+        """For scores, which run over the ``rows`` that passed; ``None`` if other rows passed then."""
         if recalled is None or not np.array_equal(passed, recalled.said.frame.passed):
             return None
         changed = recalled.changed
@@ -43,21 +43,21 @@ class Again:
         return cls(recalled, left, changed)
 
     def verdict(self, hook: Hook, ask: Callable[[NodeTable], Verdict | None]) -> Outcome | None:
-        """What a filter says; ``None`` where it has to be asked about every node."""
+        """A filter's outcome; ``None`` if the filter must run over every node."""
         found = self._recalled.of(hook)
         if found is None or found[0].verdict is None:
             return None
         known, reads = found
         if reads != "pods" or not self._rows.size:
             return known
-        # A node that was refused, or is now, brings a reason with numbers of its own: nothing to be patched.
+        # A refusal's detail has numbers of its own for each node, which cannot be patched in.
         if known.verdict is None or known.verdict.codes[self._rows].any():
             return None
         fresh = ask(self._changed)
         return None if fresh is None or fresh.codes.any() else known
 
     def score(self, hook: Hook, ask: Callable[[NodeTable], Score | None]) -> Outcome | None:
-        """What a score says; ``None`` where it has to be asked about every node."""
+        """A score hook's outcome; ``None`` if the hook must run over every node."""
         found = self._recalled.of(hook)
         if found is None:
             return None
@@ -74,9 +74,9 @@ class Again:
 
 
 def rescored(known: Outcome, rows: Rows, fresh: Score) -> Outcome:
-    """What a score said, with other numbers for some nodes."""
-    assert known.score is not None, "it had an opinion"
-    assert known.normalised is not None, "it had an opinion"
+    """The outcome of a score hook, with fresh scores in some rows."""
+    assert known.score is not None, "the hook had an opinion"
+    assert known.normalised is not None, "the hook had an opinion"
     spec = known.hook.spec
     scores = patched(known.score.scores, rows, fresh.scores)
     if spec.range == _ABSOLUTE:
@@ -88,7 +88,7 @@ def rescored(known: Outcome, rows: Rows, fresh: Score) -> Outcome:
 
 
 def patched(values: NDArray[np.float64], rows: Rows, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A copy with other values in some rows."""
+    """A copy of ``values``, with fresh values in some rows."""
     copy = values.copy()
     copy[rows] = fresh
     return copy

@@ -1,7 +1,7 @@
-"""One pod, a whole cluster: which nodes are feasible, which is best, and what kube-scheduler would say.
+"""Chooses a node for one pod out of a whole cluster: filter, score, best nodes, and the refusal's message.
 
-An extender answers two questions that kube-scheduler asks apart. Who places pods himself, or says where one
-would go, asks both at once: scores are of the nodes that passed, as kube-scheduler does it.
+kube-scheduler asks an extender to filter and to score in two requests. The scheduler and the simulator do
+both at once; only the nodes that passed are scored, as in kube-scheduler.
 """
 
 import random
@@ -26,30 +26,30 @@ from bayplan.snapshot.cluster import Snapshot
 
 @dataclass(frozen=True)
 class Choice:
-    """Where a pod may go, and where it had best go."""
+    """The nodes that a pod may go to, and the best of them."""
 
     filtered: Decision
     scored: Decision | None
-    """``None`` where fewer than two nodes are feasible: there is nothing to compare."""
+    """``None`` if fewer than two nodes are feasible, so that there is nothing to compare."""
 
     @property
     def feasible(self) -> list[str]:
-        """Names of the nodes that every filter lets pass."""
+        """Names of the nodes that passed every filter."""
         return [] if self.filtered.error else self.filtered.passed_names
 
     @property
     def found(self) -> bool:
-        """Whether there is such a node."""
+        """Whether a node is feasible."""
         return not self.filtered.error and bool(self.filtered.passed.any())
 
     @cached_property
     def best(self) -> list[str]:
-        """The nodes with the highest score: any of them is as good as the others."""
+        """The nodes with the highest score, all equally good."""
         judged, rows = self._best
         return [judged.nodes.names[row] for row in rows.tolist()]
 
     def any_of_best(self, rng: random.Random) -> str:
-        """One of them; there may be thousands, of which only its own name is looked up."""
+        """A random one of the best nodes, without looking up the names of the others."""
         judged, rows = self._best
         return judged.nodes.name(int(rows[rng.randrange(len(rows))]))
 
@@ -62,7 +62,7 @@ class Choice:
 
     @property
     def message(self) -> str:
-        """Why there is no node, as kube-scheduler words it; ``""`` where there is one."""
+        """Why no node is feasible, in kube-scheduler's words; ``""`` if one is."""
         return "" if self.found else unschedulable(self.filtered)
 
 

@@ -1,4 +1,4 @@
-"""From the scores of many policies to one number a node, 0 to 100."""
+"""Combines the scores of many policies into one score for each node, 0 to 100."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 _SMALL, _LARGE = 1e-9, 1e9
 
 NEUTRAL = 50.0
-"""Given to a node that nobody has an opinion about, and to all where there is nothing to tell apart."""
+"""The score of a node that no policy has an opinion about, and of all nodes if a hook scores them equally."""
 
 
 def normalise(
@@ -20,10 +20,10 @@ def normalise(
     range: tuple[float, float] | None = None,
     best: Literal["high", "low"] = "high",
 ) -> Floats:
-    """Scores on the scale 0 to 100, in the same order; NaN stays NaN.
+    """Scale scores to 0 to 100; NaN stays NaN.
 
-    With a declared range the scale is absolute and what lies outside is clipped. Without one the
-    lowest becomes 0 and the highest 100; equal scores all become 50.
+    With a declared range the scale is absolute, and scores outside it are clipped. Without one the lowest
+    score becomes 0 and the highest 100; equal scores all become 50.
     """
     if range == (0, 100):
         # Whole numbers stay whole: sums of them are compared for equality.
@@ -38,25 +38,25 @@ def normalise(
     if low == high:
         return np.where(np.isnan(scores), np.nan, NEUTRAL)
     if math.isinf(high - low):
-        # The distance between two finite floats need not be finite; that of their halves is. Only
-        # then: the half of the smallest float is 0.
+        # The difference of two finite floats may overflow; that of their halves does not. Only then: half of
+        # the smallest float is 0.
         scores, low, high = scores / 2, low / 2, high / 2
-    # Not `np.clip`, which takes a long way to the same two.
+    # Not `np.clip`, which is slower.
     scaled = (np.minimum(np.maximum(scores, low), high) - low) / (high - low) * 100.0
     return 100.0 - scaled if best == "low" else scaled
 
 
 def _within(scores: Floats) -> bool:
-    """Whether all are on the scale already; never so where one is NaN."""
+    """Whether all scores are within 0 to 100 already; False if one is NaN."""
     return bool(scores.size and scores.min() >= 0.0 and scores.max() <= 100.0)
 
 
 def combine(scores: Sequence[Floats], weights: Sequence[float], count: int) -> Floats:
-    """The weighted mean of normalised scores, over those who have an opinion about the node."""
+    """The weighted mean of normalised scores, for each node over the hooks that have an opinion about it."""
     if len(scores) == 1 and weights[0] and not math.isnan(scores[0].sum()):
         return scores[0]
-    # Only the proportions count. Whole weights of whole scores give exact sums, so that equals stay equal;
-    # where a sum could leave the floats they are taken of the heaviest.
+    # Only the ratio of weights counts. Whole weights and whole scores give exact sums, so equal nodes stay
+    # equal; extreme weights are divided by the largest one, so that a sum cannot overflow.
     scale = 1.0 if all(_SMALL < given < _LARGE for given in weights) else max(weights)
     total, everywhere = np.zeros(count), 0.0
     weight: Floats | None = None

@@ -1,7 +1,7 @@
-"""The last word before a pod is bound: rules about other pods once more, and what the pod gets.
+"""Rechecks a pod on its chosen node before the bind, and allocates what the pod gets there.
 
-Run on the one node that was chosen, in a cluster where everybody who came before is in sight and the
-pod itself is not. Who has filtered in that very cluster just now need not ask the rules once more.
+The cluster contains every pod that was bound or reserved before, but not the pod itself. `commit` runs the
+filters marked ``recheck`` again; `allocate` is for callers that have just filtered in the same cluster.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _KINDS = ("prepare", "allocate")
 
 @dataclass(frozen=True)
 class Commitment:
-    """Why the pod may not be bound after all, or what is to be written on it."""
+    """Why the pod must not be bound, or the annotations to bind it with."""
 
     refusal: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -33,45 +33,45 @@ class Commitment:
 
 
 def commits(policies: Sequence[Policy]) -> bool:
-    """Whether any of these policies has something to say at bind."""
+    """Whether any of these policies rechecks or allocates at bind."""
     deciding = [policy for policy in policies if not policy.shadow]
     return allocates(deciding) or any(hook.spec.recheck for policy in deciding for hook in policy.hooks)
 
 
 def allocates(policies: Sequence[Policy]) -> bool:
-    """Whether any of these policies hands something out."""
+    """Whether any of these policies has an ``allocate`` hook."""
     return any(policy.of_kind("allocate") for policy in policies if not policy.shadow)
 
 
 def commit(
     policies: Sequence[Policy], question: Question, node: str, attempt: Attempt | None = None
 ) -> Commitment:
-    """Whether the pod may be bound to the node, and what it gets there."""
+    """Recheck the pod on the node, and allocate."""
     mine = [
         replace(p, hooks=tuple(h for h in p.hooks if h.spec.recheck or h.spec.kind in _KINDS))
         for p in interested(policies, question.pod)
         if commits([p])
     ]
-    return _last_word(mine, question, node, attempt or Attempt())
+    return _commit(mine, question, node, attempt or Attempt())
 
 
 def allocate(
     policies: Sequence[Policy], question: Question, node: str, attempt: Attempt | None = None
 ) -> Commitment:
-    """What the pod gets on the node, or why it does not get it.
+    """Allocate on the node, without a recheck.
 
-    Only for a node that every filter of these policies let pass in the very cluster of this question: a rule
-    is not asked again here. In any other cluster it must be, by `commit`.
+    Only for a node that passed every filter of these policies in the same cluster as this question's; in any
+    other cluster use `commit`.
     """
     mine = [
         replace(p, hooks=tuple(h for h in p.hooks if h.spec.kind in _KINDS))
         for p in interested(policies, question.pod)
         if allocates([p])
     ]
-    return _last_word(mine, question, node, attempt or Attempt())
+    return _commit(mine, question, node, attempt or Attempt())
 
 
-def _last_word(mine: Sequence[Policy], question: Question, node: str, attempt: Attempt) -> Commitment:
+def _commit(mine: Sequence[Policy], question: Question, node: str, attempt: Attempt) -> Commitment:
     if not mine:
         return Commitment()
     others = question.cluster.without_on({node: {question.pod.uid}})
@@ -126,5 +126,5 @@ def _ask(
 
 
 def _just_now(node: str, reason: Reason) -> str:
-    """In the words of the filter, and with the hint that the filter had said otherwise."""
+    """The refusal's text; "just now" hints that the node had passed the filter before."""
     return f"node {node}: {reason.text}, just now"

@@ -1,4 +1,4 @@
-"""A gang as it stands at one moment: who waits, who has a place, what they ask for together."""
+"""A gang at one moment: the members that wait, those with a node, and whether the gang is complete."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ class Company(Generic[T]):
     key: GangKey
     gang: Gang
     waiting: tuple[T, ...]
-    """Those that could be judged now, in the order in which they are."""
+    """The members that could be judged now, in the order in which they are judged."""
     placed: tuple[Pod, ...]
-    """Those that have a node, or are assumed on one, and stay."""
+    """The members that have a node, or are assumed on one, and are not terminating."""
     discord: str = ""
-    """Where members say different things of their gang."""
+    """How the members' settings for the gang differ; ``""`` if they agree."""
 
     @property
     def title(self) -> str:
@@ -36,23 +36,23 @@ class Company(Generic[T]):
 
     @property
     def complete(self) -> bool:
-        """Whether as many are there as are placed together."""
+        """Whether there are as many members as the gang's size."""
         return len(self.waiting) + len(self.placed) >= self.gang.size
 
     @property
     def needed(self) -> int:
-        """How many are to be placed together now; 0 where the gang stands, and others may join it."""
+        """How many members must be placed together now; 0 if the gang is placed and others may join."""
         return max(0, self.gang.size - len(self.placed))
 
     def counted(self) -> str:
-        """How many are there."""
+        """A text with how many members there are."""
         there = len(self.waiting) + len(self.placed)
         have = "has its node" if len(self.placed) == 1 else "have their nodes"
         having = f", {len(self.placed)} of them {have}" if self.placed else ""
         return f"{self.title}: {there} of {self.gang.size} members are there{having}"
 
     def pinned(self, cluster: Snapshot) -> str:
-        """The rack or zone that most of those with a node are in; ``""`` where none is."""
+        """The domain that most placed members are in; ``""`` if none is."""
         label = self.gang.domain
         if label is None:
             return ""
@@ -62,9 +62,9 @@ class Company(Generic[T]):
         return min(known, key=lambda text: (-known[text], text), default="")
 
     def refusal(self, plan: Plan) -> tuple[str, str]:
-        """What the member is told that does not fit, and what all others are."""
+        """The message for the member that does not fit, and the message for all others."""
         misfit = plan.misfit
-        assert misfit is not None, "somebody did not fit"
+        assert misfit is not None, "a member did not fit"
         label = self.gang.domain
         where = f" in {label.key} {plan.domain}" if label is not None and plan.domain else ""
         if where and plan.domains > 1:
@@ -75,7 +75,7 @@ class Company(Generic[T]):
 
 
 def discord(said: Sequence[tuple[Pod, Gang]]) -> str:
-    """Where two members do not mean the same gang: nobody could say how many to wait for."""
+    """How two members' settings for the gang differ; ``""`` if all agree."""
     one, ours = said[0]
     for other, theirs in said[1:]:
         if theirs != ours:

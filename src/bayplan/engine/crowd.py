@@ -1,4 +1,4 @@
-"""The pods of one node that may be evicted: who of them breaks a budget, and who is let back first."""
+"""The pods of one node that may be evicted, in the order in which kube-scheduler reprieves them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,19 +8,20 @@ from bayplan.kube.workloads import PodDisruptionBudget
 
 
 class Crowd:
-    """The pods that may be evicted from one node, and which of them are gone for now."""
+    """The pods that may be evicted from one node, and which of them are evicted so far."""
 
     def __init__(self, pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget], now: datetime) -> None:
         self._pods = sorted(pods, key=lambda pod: (-pod.priority, started(pod, now)))
         self._broken, others = _split(self._pods, budgets)
         self.order = [*self._broken, *others]
-        """In which they are let back."""
+        """The pods in the order of reprieve: those whose eviction breaks a budget first."""
         self.gone = {pod.uid for pod in pods}
+        """UIDs of the pods that are evicted."""
         self.violations = 0
-        """How many stay away against a budget."""
+        """How many evicted pods break a budget."""
 
     def tried(self, turn: int, *, fits: bool) -> None:
-        """Let the one whose turn it is back, or count what its leaving breaks."""
+        """Reprieve the pod whose turn it is if the incoming pod still fits, else count its broken budget."""
         if fits:
             self.gone.discard(self.order[turn].uid)
         elif turn < len(self._broken):
@@ -28,7 +29,7 @@ class Crowd:
 
     @property
     def victims(self) -> tuple[Pod, ...]:
-        """Those who stay away, the most important first."""
+        """The evicted pods, the most important first."""
         return tuple(pod for pod in self._pods if pod.uid in self.gone)
 
 
@@ -55,7 +56,7 @@ def _split(pods: list[Pod], budgets: Sequence[PodDisruptionBudget]) -> tuple[lis
 
 def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
     selector = budget.spec.selector
-    # To Kubernetes a budget with an empty selector is one for every pod; to its scheduler it is for none.
+    # In the API an empty selector matches every pod; kube-scheduler's preemption treats it as matching none.
     if selector is None or not (selector.match_labels or selector.match_expressions) or not pod.labels:
         return False
     return budget.namespace == pod.namespace and selector.matches(pod.labels)

@@ -1,4 +1,4 @@
-"""One pod, one table of nodes: filter them, or score them, and write down who said what."""
+"""Runs the hooks of all policies for one pod over a table of nodes, and records a `Decision`."""
 
 import time
 from collections.abc import Sequence
@@ -25,30 +25,31 @@ from bayplan.snapshot.table import NodeTable
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked: where may this pod go, of these nodes, in this cluster, at this moment."""
+    """Where may this pod go, among these nodes, in this cluster, at this moment?"""
 
     pod: Pod
     nodes: NodeTable
     cluster: Snapshot
     now: datetime
     not_in_view: tuple[str, ...] = ()
+    """Names that were asked about and are not in the cluster."""
 
 
 def interested(policies: Sequence[Policy], pod: Pod, *, shadows: bool = False) -> list[Policy]:
-    """The policies that are for this pod; those that decide, or with ``shadows`` also those that do not."""
+    """The policies whose scope matches this pod; shadow policies only with ``shadows``."""
     return [
         p for p in policies if (shadows or not p.shadow) and (p.scope is EVERY_POD or p.scope.matches(pod))
     ]
 
 
 def filters(policies: Sequence[Policy]) -> list[tuple[Policy, Hook]]:
-    """Every hard filter in the order in which they speak: those that are ``first``, then the rest."""
+    """Every hard filter, in the order in which they run: those marked ``first``, then the others."""
     every = [(policy, hook) for policy in policies for hook in policy.of_kind("filter")]
     return sorted(every, key=lambda found: not found[1].spec.first)
 
 
 def filter_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt | None = None) -> Decision:
-    """Which nodes every hard rule lets pass, and of those, which the soft rules leave."""
+    """Run the hard filters (``filter``) and then the soft ones (``prefer``)."""
     cycle = _Cycle(policies, question, attempt or Attempt())
     cycle.filter()
     return cycle.decision(scored=False)
@@ -57,9 +58,9 @@ def filter_nodes(policies: Sequence[Policy], question: Question, attempt: Attemp
 def filter_to_allocate(
     policies: Sequence[Policy], question: Question, attempt: Attempt
 ) -> tuple[Decision, list[tuple[Policy, Any]]]:
-    """As `filter_nodes`; and the policies that go on to allocate, each with what it prepared.
+    """As `filter_nodes`, and the policies with an ``allocate`` hook, each with its prepared value.
 
-    None does where no node is left. One whose preparation failed is not among them.
+    There are none if no node passed. Policies whose ``prepare`` failed are left out.
     """
     cycle = _Cycle(policies, question, attempt)
     cycle.filter()
@@ -72,7 +73,7 @@ def filter_to_allocate(
 
 
 def score_nodes(policies: Sequence[Policy], question: Question, attempt: Attempt | None = None) -> Decision:
-    """How good each node is: the weighted mean of what the policies say."""
+    """Score each node: the weighted mean of the policies' scores."""
     cycle = _Cycle(policies, question, attempt or Attempt())
     cycle.score()
     return cycle.decision(scored=True)
@@ -87,11 +88,11 @@ def filter_and_score(
     recalled: Recalled | None = None,
     more_than: int = 1,
 ) -> tuple[Decision, Decision | None]:
-    """Both, one after the other: scores are of the nodes that passed, where there are more than so many.
+    """Filter, then score the nodes that passed, if there are more than ``more_than``.
 
-    Policies prepare once. Where every node passed, the table itself is scored, with the columns it has. With
-    what was ``recalled`` of a pod like this one, hooks are asked only about what has changed, as far as they
-    promise that nothing else matters; the answer is the same, and goes into the ``memory``.
+    Each policy prepares once. If every node passed, the table itself is scored, so that its columns are
+    reused. With ``recalled`` outcomes of a similar pod, hooks run only on the nodes that changed, as far as
+    their ``reads`` promise allows it; the decision is the same. The outcomes go into ``memory``.
     """
     nodes = question.nodes
     cycle = _Cycle(policies, question, attempt, Again.of_filters(recalled, nodes))
@@ -105,19 +106,19 @@ def filter_and_score(
         after = cycle.over(table, Again.of_scores(recalled, table, passed=passed, rows=left))
         after.score()
         scored = after.decision(scored=True)
-    # What was said with others there is not what would be said without them.
-    if memory is not None and not cycle.beside_others:
+    # Verdicts given with expected pods in place do not hold without them.
+    if memory is not None and not cycle.with_expected:
         memory.keep(question.cluster, filtered, scored)
     return filtered, scored
 
 
 class _Cycle:
-    """The state of one evaluation; thrown away with it."""
+    """The state of one evaluation: one pod, one table of nodes."""
 
     def __init__(
         self, policies: Sequence[Policy], question: Question, attempt: Attempt, again: Again | None = None
     ) -> None:
-        # Shadows last: they see what the others left, and change nothing.
+        # Shadow policies run last: they see what the others left, and change nothing.
         self.policies = interested(policies, question.pod, shadows=True)
         if any(policy.shadow for policy in self.policies):
             self.policies.sort(key=lambda policy: policy.shadow)
@@ -128,15 +129,15 @@ class _Cycle:
         self._outcomes: list[Outcome] = []
         self._refused_by = nobody(len(question.nodes))
         self._error = ""
-        self.beside_others = False
-        """Whether a node was refused for those for whom it is kept."""
-        # By identity: it is fastest, and a policy cannot be hashed whose arguments cannot. Names do for a
-        # configuration, which has each once; who calls the engine himself may give one to two policies.
+        self.with_expected = False
+        """Whether a node was refused because of the pods that it is kept for."""
+        # By the policy's `id`: fastest, and a policy with unhashable arguments cannot be hashed. Names are
+        # unique in a configuration only; a direct caller of the engine may use one twice.
         self._available: dict[int, dict[str, Any]] = {}
         self._pod_in_logs = CURRENT_POD.set(question.pod.key)
 
     def over(self, nodes: NodeTable, again: Again | None) -> "_Cycle":
-        """Another one for the same pod over these nodes, by policies that have prepared already."""
+        """A cycle for the same pod over other nodes, which reuses what the policies prepared."""
         other = _Cycle(
             self.policies, msgspec.structs.replace(self._question, nodes=nodes), self._attempt, again
         )
@@ -148,11 +149,11 @@ class _Cycle:
 
     @property
     def going_on(self) -> bool:
-        """Whether a node is left, and nobody failed that must not."""
+        """Whether a node is left and no policy with ``failurePolicy: Fail`` failed."""
         return not self._error and bool((self._refused_by == NOBODY).any())
 
     def filter(self) -> None:
-        """Run the hard filters of all policies, and then the soft ones."""
+        """Run the hard filters of all policies, then the soft ones."""
         for policy, hook in filters(self.policies):
             self.refuse(policy, hook)
         if self._question.cluster.expected:
@@ -162,24 +163,24 @@ class _Cycle:
                 self.dislike(policy, hook)
 
     def refuse(self, policy: Policy, hook: Hook) -> None:
-        """Run a hard filter over all nodes: each keeps the first reason that it got."""
+        """Run a hard filter over all nodes; a node keeps the first reason that it got."""
         verdict = self._verdict(policy, hook)
         if verdict is not None and verdict.reasons and not policy.shadow:
             if self._refused_by.flags.writeable:
                 self._mark(verdict.refused & (self._refused_by == NOBODY))
             else:
-                # The first one who refuses anything.
+                # The first filter that refuses a node; `_refused_by` is still the shared constant.
                 number = np.int16(len(self._outcomes) - 1)
                 self._refused_by = np.where(verdict.codes, number, np.int16(NOBODY))
 
     def _mark(self, refused: NDArray[np.bool_] | NDArray[np.intp]) -> None:
-        """These nodes were refused by who spoke last."""
+        """Mark these nodes as refused by the last outcome."""
         if not self._refused_by.flags.writeable:
             self._refused_by = self._refused_by.copy()
         self._refused_by[refused] = len(self._outcomes) - 1
 
     def _refuse_beside_expected(self) -> None:
-        """Run the hard filters once more over nodes that are kept for others, with those others there."""
+        """Run the hard filters again over nodes kept for other pods, as if those pods were there."""
         question = self._question
         expected, names = question.cluster.expected, question.nodes.names
         left = np.flatnonzero(self._refused_by == NOBODY)
@@ -198,12 +199,12 @@ class _Cycle:
                 verdict = outcome.verdict.spread(rows, len(names))
                 self._outcomes.append(msgspec.structs.replace(outcome, verdict=verdict))
                 self._mark(refused)
-                self.beside_others = True
+                self.with_expected = True
             elif outcome.failure:
                 self._outcomes.append(outcome)
 
     def dislike(self, policy: Policy, hook: Hook) -> None:
-        """Run a soft filter over the nodes that are left; it is void where it would leave none."""
+        """Run a soft filter over the nodes that are left; it is void if it would leave none."""
         left = np.flatnonzero(self._refused_by == NOBODY)
         verdict = self._verdict(policy, hook, left)
         if verdict is None:
@@ -249,7 +250,7 @@ class _Cycle:
             )
 
     def decision(self, *, scored: bool) -> Decision:
-        """The record of all that was said."""
+        """The decision, from all outcomes."""
         CURRENT_POD.reset(self._pod_in_logs)
         count = len(self._question.nodes)
         opinions = [o for o in self._outcomes if o.normalised is not None and not o.shadow]
@@ -270,7 +271,7 @@ class _Cycle:
         )
 
     def _verdict(self, policy: Policy, hook: Hook, rows: NDArray[np.intp] | None = None) -> Verdict | None:
-        """What the hook says of all nodes, or of these rows alone."""
+        """Run a filter hook over all nodes, or over these rows only."""
         if self._again is not None and rows is None:
             known = self._again.verdict(hook, partial(self._verdict_of, policy, hook))
             if known is not None:
@@ -291,21 +292,21 @@ class _Cycle:
         return verdict
 
     def _verdict_of(self, policy: Policy, hook: Hook, nodes: NodeTable) -> Verdict | None:
-        """What a filter says of other nodes; ``None`` where it fails: it is asked about all of them then."""
+        """A filter's verdict on these nodes; ``None`` if it fails: then it runs over all nodes."""
         available = self.prepare(policy)
         if available is None:
             return None
         return guarded(hook, self._attempt, lambda: lift.verdict(hook, {**available, "nodes": nodes}))[0]
 
     def _score_of(self, policy: Policy, hook: Hook, nodes: NodeTable) -> Score | None:
-        """The same of a score; ``None`` also where it has no opinion."""
+        """A score hook's scores of these nodes; ``None`` if it fails or has no opinion."""
         available = self.prepare(policy)
         if available is None:
             return None
         return guarded(hook, self._attempt, lambda: lift.scores(hook, {**available, "nodes": nodes}))[0]
 
     def prepare(self, policy: Policy) -> dict[str, Any] | None:
-        """What the policy's hooks may ask for; ``None`` once its preparation failed."""
+        """The values for the parameters of the policy's hooks; ``None`` once its ``prepare`` failed."""
         known = self._available.get(id(policy))
         if known is not None:
             return known or None

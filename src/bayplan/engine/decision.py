@@ -1,4 +1,4 @@
-"""What was decided about one pod, and why: the record that every door hands on."""
+"""The decision about one pod: every node's verdict and score, by hook."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,30 +26,29 @@ _EVERY_NODE.flags.writeable = False
 
 
 def nobody(count: int) -> NDArray[np.int16]:
-    """`NOBODY` for so many nodes, not to be written to: all decisions that refuse nobody share it."""
+    """`NOBODY` for each of so many nodes; read-only, since all decisions without a refusal share it."""
     return _EVERY_NODE[:count] if count <= len(_EVERY_NODE) else np.full(count, NOBODY, dtype=np.int16)
 
 
 class Outcome(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """What one hook said, or how it failed."""
+    """The result of one hook: a verdict, scores, or a failure."""
 
-    # A dozen of these are made for a pod; as a dataclass each would take as long as the hook of a rule that
-    # has nothing to say.
+    # A struct: a dozen are made for each pod, and making a dataclass takes as long as running a small hook.
     hook: Hook
     seconds: float
     verdict: Verdict | None = None
     void: bool = False
-    """A soft filter that would have left no node, and so did not count."""
+    """Whether this is a soft filter that would have left no node, and so did not count."""
     score: Score | None = None
     normalised: NDArray[np.float64] | None = None
     weight: float = 0.0
     failure: Failure | None = None
     ignored: bool = False
-    """It failed, and its policy's ``failurePolicy: Ignore`` made it abstain."""
+    """Whether the hook failed and abstains, by its policy's ``failurePolicy: Ignore``."""
     shadow: bool = False
-    """Its policy is only looked at: nothing of it counts."""
+    """Whether its policy is a shadow policy, which decides nothing."""
     written: Any = None
-    """As the journal has it, once it has: what was said about a pod is said again about those like it."""
+    """The journal's form of this outcome, once written: outcomes are reused for similar pods."""
 
 
 @dataclass(frozen=True)
@@ -70,24 +69,24 @@ class Decision(msgspec.Struct, frozen=True, eq=False, dict=True):
     nodes: NodeTable
     outcomes: tuple[Outcome, ...]
     refused_by: NDArray[np.int16]
-    """One number a node: the outcome that refused it, or `NOBODY`."""
+    """For each node, the index of the outcome that refused it, or `NOBODY`."""
     total: NDArray[np.float64] | None = None
-    """Combined score of each node, 0 to 100; ``None`` where nobody had a score to give."""
+    """Combined score of each node, 0 to 100; ``None`` if no policy scored."""
     error: str = ""
-    """Set when a policy failed whose ``failurePolicy`` is Fail: there is no answer then."""
+    """Set if a policy with ``failurePolicy: Fail`` failed: there is no verdict then."""
     not_in_view: tuple[str, ...] = ()
-    """Nodes that were asked about and are not in the view: refused, each alone."""
+    """Nodes that were asked about and are not in view: each is refused."""
     kept: Rows | None = None
-    """Of an answer that was cut down: the rows that are told, the best first; ``None`` for all."""
+    """With `keep`: the rows that the answer lists, best first; ``None`` for all."""
     turn: int = 0
-    """How often the pod was told others before them."""
+    """With `keep`: how many earlier answers listed other nodes to this pod."""
     judged: bool = True
-    """False where no policy is for this pod: everything passes untouched."""
+    """False if no policy applies to this pod: every node passes."""
     seconds: float = 0.0
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:
-        """One bool a node: true where nobody refused it."""
+        """For each node, whether it passed."""
         return np.equal(self.refused_by, NOBODY)
 
     @cached_property
@@ -100,11 +99,11 @@ class Decision(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def failures(self) -> list[Outcome]:
-        """Hooks that failed, whether or not that was ignored."""
+        """The outcomes of hooks that failed, ignored or not."""
         return [outcome for outcome in self.outcomes if outcome.failure]
 
     def refusal(self, row: int) -> Refusal | None:
-        """Why the node of that row was refused, with the numbers behind it."""
+        """Why the node of that row was refused, with its detail; ``None`` if it passed."""
         number = int(self.refused_by[row])
         if number == NOBODY:
             return None
@@ -116,7 +115,7 @@ class Decision(msgspec.Struct, frozen=True, eq=False, dict=True):
         return Refusal(self.nodes.names[row], outcome.hook.policy, outcome.hook.name, reason, detail)
 
     def groups(self) -> Sequence[tuple[Outcome, Reason, Rows]]:
-        """The refused rows, grouped by who refused them and why: few groups, however many nodes."""
+        """The refused rows, grouped by outcome and reason."""
         return self._groups
 
     @cached_property
@@ -129,7 +128,7 @@ class Decision(msgspec.Struct, frozen=True, eq=False, dict=True):
         ]
 
     def shadow_groups(self) -> Iterator[tuple[Outcome, Reason, Rows]]:
-        """The rows that a shadow policy would have refused and nobody did, grouped as `groups` does."""
+        """The passing rows that shadow policies would have refused, grouped by outcome and reason."""
         for outcome in self.outcomes:
             if outcome.shadow and outcome.verdict is not None and not outcome.void:
                 for reason, rows in _by_reason(outcome.verdict, self.passed & outcome.verdict.refused):
@@ -137,7 +136,7 @@ class Decision(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def _by_reason(verdict: Verdict, refused: NDArray[np.bool_]) -> Iterator[tuple[Reason, Rows]]:
-    """Those of a verdict's refused rows that are chosen, by reason."""
+    """The rows marked in ``refused``, grouped by the verdict's reason for each."""
     rows = refused.nonzero()[0]
     if not rows.size:
         return

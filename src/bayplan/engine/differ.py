@@ -1,7 +1,4 @@
-"""Two decisions about the same pod and the same nodes, held against each other.
-
-The first is the one that counts; the second is what another set of policies says to the same question.
-"""
+"""Compares two decisions on the same question: the live one, and that of a candidate configuration."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -14,26 +11,26 @@ from bayplan.engine.decision import Decision
 
 Result = Literal["same", "refuses_more", "accepts_more", "mixed", "other_node"]
 Turn = Literal["", "refused", "admitted"]
-"""What becomes of a pod: all nodes are refused that were not before, or one passes where none did."""
+"""How the outcome for a pod changes: ``refused`` if no node is left, ``admitted`` if one is left now."""
 ToWire = Callable[[NDArray[np.float64]], Sequence[float]]
 
 _SHOWN = 3
 
 
 class Word(Struct, frozen=True, rename="camel"):
-    """What one side says of one node."""
+    """The verdict or score of one side on one node."""
 
     passes: bool = True
     policy: str = ""
-    """Who refused it."""
+    """The policy that refused the node."""
     reason: str = ""
     detail: str = ""
     score: float | None = None
-    """0 to 10, as kube-scheduler is told it; 0 to 100 where we schedule; null where it is not scored."""
+    """0 to 10 as sent to kube-scheduler, 0 to 100 in our scheduler; null if not scored."""
 
 
 class NodeDifference(Struct, frozen=True, rename="camel"):
-    """A node that the two do not agree about."""
+    """A node on which the two decisions differ."""
 
     node: str
     live: Word
@@ -41,34 +38,34 @@ class NodeDifference(Struct, frozen=True, rename="camel"):
 
 
 class Said(Struct, frozen=True, rename="camel"):
-    """What one side says of all nodes."""
+    """The decision of one side, summed up."""
 
     passed: int
     why_none: str = ""
-    """Why no node is left, where none is."""
+    """Why no node is left; ``""`` if one is."""
     best: tuple[str, ...] = ()
-    """The first of the best nodes, where it was about scores."""
+    """The first few of the best nodes, if nodes were scored."""
     best_count: int = 0
 
 
 class Difference(Struct, frozen=True, rename="camel"):
-    """Where the second says something else than the first."""
+    """How the candidate's decision differs from the live one."""
 
     result: Result
     live: Said
     candidate: Said
     offered: int
     refused: int = 0
-    """Nodes that pass the first, and not the second."""
+    """How many nodes pass live but not with the candidate."""
     accepted: int = 0
-    """Nodes that pass the second, and not the first."""
+    """How many nodes pass with the candidate but not live."""
     turn: Turn = ""
     nodes: tuple[NodeDifference, ...] = ()
-    """A few of the nodes that they do not agree about."""
+    """A few of the nodes on which the decisions differ."""
 
 
 def filtered_differently(live: Decision, candidate: Decision) -> Difference:
-    """Which nodes pass the one and not the other; why they are refused is no difference."""
+    """Compare which nodes pass; different reasons for a refusal are no difference."""
     passed, would_pass = live.passed, candidate.passed
     refused, accepted = np.flatnonzero(passed & ~would_pass), np.flatnonzero(would_pass & ~passed)
     rows = [*refused[:_SHOWN].tolist(), *accepted[:_SHOWN].tolist()]
@@ -91,7 +88,7 @@ def filtered_differently(live: Decision, candidate: Decision) -> Difference:
 
 
 def scored_differently(live: Decision, candidate: Decision, *, to_wire: ToWire) -> Difference:
-    """Whether the best nodes are others, of the scores as kube-scheduler is told them."""
+    """Compare which nodes are best, by the scores that are sent to kube-scheduler."""
     names = live.nodes.names
     scores: list[Sequence[float]] = [
         [0] * len(names) if d.total is None else to_wire(d.total) for d in (live, candidate)
@@ -112,20 +109,20 @@ def scored_differently(live: Decision, candidate: Decision, *, to_wire: ToWire) 
 
 
 def turn(*, first: bool, second: bool) -> Turn:
-    """What becomes of a pod, by whether a node is left for it on either side."""
+    """How the outcome for a pod changes; ``first`` and ``second``: whether a node is left."""
     if first == second:
         return ""
     return "refused" if first else "admitted"
 
 
 def best_rows(scores: Sequence[float]) -> list[int]:
-    """The rows with the highest score; none where there are no rows."""
+    """The rows with the highest score."""
     highest = max(scores, default=0)
     return [row for row, score in enumerate(scores) if score == highest]
 
 
 def why_none(decision: Decision) -> str:
-    """Why no node is left, in a few words; ``""`` where one is."""
+    """Why no node is left, in a few words; ``""`` if one is."""
     if decision.error:
         return decision.error
     if decision.passed.any():

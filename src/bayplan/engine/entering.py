@@ -1,6 +1,6 @@
-"""Before a pod comes into the queue: may it, and where does it stand. Policies say so, one pod at a time.
+"""Runs the ``gate`` and ``order`` hooks: whether a pod may enter the queue, and its place in it.
 
-Of shadow policies nobody is asked: whoever is kept out in their place would not be seen to be.
+Shadow policies are not asked: the effect of a gate that does not count could not be shown.
 """
 
 from collections.abc import Sequence
@@ -17,29 +17,29 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 
 TIME = "time"
-"""News that comes by itself: for whatever looks at the clock."""
+"""The topic of events for gates that read the clock."""
 WHATEVER = frozenset({"*", TIME})
-"""What helps a pod whose gate does not say: anything that happens, and time."""
+"""The topics that may help a pod whose gate names none: any event, and time."""
 
 
 @dataclass(frozen=True)
 class Admission:
-    """What was said about one pod."""
+    """The result of the ``gate`` and ``order`` hooks for one pod."""
 
     reason: Reason | None = None
-    """Why it stays out; ``None`` where it comes in."""
+    """Why the pod stays out; ``None`` if it may enter."""
     by: str = ""
-    """The policy that keeps it out."""
+    """The policy that keeps the pod out."""
     key: Key | None = None
-    """Where it stands; ``None`` where its priority says that."""
+    """The pod's sort key in the queue; ``None`` to sort by priority."""
     failures: tuple[tuple[Hook, Failure], ...] = ()
 
     @property
     def helped_by(self) -> frozenset[str]:
-        """What news makes it worth asking again."""
-        said = frozenset(self.reason.helped_by if self.reason is not None else ())
-        # Whoever writes a policy need not know that pods which come are other news than pods which go.
-        return (said | {"placed"} if "pods" in said else said) or WHATEVER
+        """The topics of events after which the gate is worth asking again."""
+        topics = frozenset(self.reason.helped_by if self.reason is not None else ())
+        # Policies say "pods" for pods that go and pods that come; the queue has two topics for them.
+        return (topics | {"placed"} if "pods" in topics else topics) or WHATEVER
 
 
 class Entrance:
@@ -51,15 +51,15 @@ class Entrance:
         self._order = one_order(deciding)
         hooks = [hook for _, hook in self._gates]
         self.looks_at_cluster = any("cluster" in hook.spec.parameters for hook in hooks)
-        """Whether one of them wants to see the cluster."""
+        """Whether a gate reads the cluster."""
         self._asking = list({id(p): p for p, _ in (*self._gates, *filter(None, [self._order]))}.values())
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether there is anybody to ask about this pod."""
+        """Whether any ``gate`` or ``order`` hook applies to this pod."""
         return any(policy.scope is EVERY_POD or policy.scope.matches(pod) for policy in self._asking)
 
     def ask(self, pod: Pod, cluster: Snapshot | None, attempt: Attempt) -> Admission:
-        """May the pod come in, and where does it stand; gates are asked until one says no."""
+        """Ask the gates until one refuses the pod, then the ``order`` hook."""
         token = CURRENT_POD.set(pod.key)
         try:
             return self._ask(pod, cluster, attempt)
@@ -89,7 +89,7 @@ class Entrance:
 
 
 def one_order(policies: Sequence[Policy]) -> tuple[Policy, Hook] | None:
-    """The policy that says who is next, and its hook; `PolicyError` where several do."""
+    """The policy with an ``order`` hook, and the hook; `PolicyError` if there are several."""
     found = [(policy, hook) for policy in policies for hook in policy.of_kind("order")]
     if len(found) > 1:
         (first, one), (second, other) = found[:2]

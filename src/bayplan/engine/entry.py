@@ -1,4 +1,4 @@
-"""One decision as the journal keeps it: compact arrays, shared names, of the pod no more than is shown."""
+"""One decision in the journal's form: compact arrays, shared names, and a small part of the pod."""
 
 import itertools
 from collections import Counter
@@ -17,12 +17,12 @@ from bayplan.snapshot.strings import Strings
 
 _BASE_BYTES = 2048
 _TEXT_BYTES = 64
-"""What a text takes beside its letters: the object, and its place in a list."""
+"""Overhead of a text beside its letters: the object, and its slot in a list."""
 _KEPT_LABELS = 32
 
 
 class PodRef(Struct, frozen=True):
-    """Who a decision was about."""
+    """The part of a pod that the journal keeps."""
 
     namespace: str
     name: str
@@ -34,19 +34,19 @@ class PodRef(Struct, frozen=True):
 
     @classmethod
     def of(cls, pod: Pod) -> "PodRef":
-        """The part of a pod that the journal keeps."""
+        """The reference to this pod."""
         labels = dict(pod.labels)
         if len(labels) > _KEPT_LABELS:
             labels = dict(itertools.islice(labels.items(), _KEPT_LABELS))
         try:
             requests = dict(pod.requests)
         except QuantityError:
-            # Whoever looked at them has told so; the others decided without, and that is to be seen.
+            # A policy that read the requests has reported it; the others decided without them.
             requests = {}
         return cls(pod.namespace, pod.name, pod.uid, labels, requests, pod.priority, pod.scheduler_name)
 
     def named(self, name: str, uid: str) -> "PodRef":
-        """Another pod that differs from this one in nothing else."""
+        """The reference to another pod that differs only in name and UID."""
         return PodRef(self.namespace, name, uid, self.labels, self.requests, self.priority, self.scheduler)
 
     @property
@@ -56,7 +56,7 @@ class PodRef(Struct, frozen=True):
 
 
 class Voice(Struct, frozen=True, eq=False):
-    """What one hook said about the nodes. Made while somebody waits, and a struct is made sooner."""
+    """The result of one hook, in the journal's form. A struct, since it is made while a caller waits."""
 
     policy: str
     hook: str
@@ -65,38 +65,39 @@ class Voice(Struct, frozen=True, eq=False):
     weight: float = 0.0
     shadow: bool = False
     void: bool = False
-    """A soft filter that would have left no node, and so did not count."""
+    """Whether this is a soft filter that would have left no node, and so did not count."""
     failure: str = ""
     ignored: bool = False
     reasons: tuple[Reason, ...] = ()
     rows: NDArray[np.uint32] | None = None
-    """Of a filter: the rows it refused, with a number for the reason of each."""
+    """Of a filter: the rows that it refused."""
     codes: NDArray[np.int16] | None = None
+    """Of a filter: for each refused row, the number of its reason in ``reasons``, from 1."""
     values: tuple[Mapping[str, Any], ...] = ()
-    """What fills in the details, for those rows alone."""
+    """For each reason, the values of its detail, for the refused rows only."""
     normalised: NDArray[np.float32] | None = None
-    """Of a score: 0 to 100 a node, NaN for no opinion."""
+    """Of a score: each node's score, 0 to 100, NaN for no opinion."""
     raw: NDArray[np.float32] | None = None
-    """The numbers as the hook gave them."""
+    """Of a score: the numbers that the hook returned."""
     nbytes: int = 0
-    """Roughly what it takes, where it is kept."""
+    """Roughly its size in memory; set when the journal keeps it."""
 
     def refusals(self) -> Iterator[tuple[int, Reason, str]]:
-        """Row, reason and detail of each node that it refused."""
+        """Row, reason and detail of each refused node."""
         if self.rows is None or self.codes is None:
             return
         for place, (row, code) in enumerate(zip(self.rows.tolist(), self.codes.tolist(), strict=True)):
             yield row, self.reasons[code - 1], self.detail(place)
 
     def detail(self, place: int) -> str:
-        """The detail of its refusal number ``place``, with the numbers of that node."""
+        """The detail of refusal number ``place``, filled in with that node's values."""
         assert self.codes is not None
         code = int(self.codes[place])
         text = self.reasons[code - 1].detail
         return fill(text, self.values[code - 1], place) if text else ""
 
     def weigh(self) -> int:
-        """Roughly what it takes, looked at anew; ``nbytes`` has it."""
+        """Work out `nbytes`."""
         size = 400
         for array in (self.rows, self.codes, self.normalised, self.raw):
             if array is not None:
@@ -117,62 +118,63 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
     generation: int
     pod: PodRef
     names: Sequence[str]
-    """Names that rows are numbers in; shared with other entries where it can be."""
+    """All names that ``rows`` points into; shared with other entries if possible."""
     rows: NDArray[np.uint32]
-    """Which of those names the nodes were, in the order they were asked about."""
+    """The index in ``names`` of each node, in the request's order."""
     voices: tuple[Voice, ...]
+    """The result of each hook."""
     refused_by: NDArray[np.int16]
-    """A number a node: the voice that refused it, or -1."""
+    """For each node, the index of the voice that refused it, or -1."""
     total: NDArray[np.float32] | None = None
     error: str = ""
     not_in_view: tuple[str, ...] = ()
     seconds: float = 0.0
     observe: bool = False
     dropped: tuple[tuple[str, str, str], ...] = ()
-    """Of a preemption: node, policy and why, for each candidate that was left out."""
+    """Of a preemption: node, policy and reason of each candidate that was dropped."""
     would_drop: tuple[tuple[str, str, str], ...] = ()
-    """The same for each candidate that a shadow policy would have left out, and nobody did."""
+    """Of a preemption: node, policy and reason of each kept candidate that a shadow policy would drop."""
     node: str = ""
-    """Of a bind and of an eviction: the node."""
+    """Of a bind or an eviction: the node."""
     kept: NDArray[np.uint32] | None = None
-    """Of an answer that was cut down: the places of the nodes that were told, the best first."""
+    """Of a ``keep``: the positions in ``rows`` of the nodes that the answer lists, best first."""
     turn: int = 0
-    """How often the pod was told others before them."""
+    """Of a ``keep``: how many earlier answers listed other nodes to this pod."""
     others: tuple[str, ...] = ()
-    """Of ``evict``: the pods that have to leave for this one; of ``evicted``: the one that it leaves for."""
+    """Of ``evict``: the pods that must leave for this one; of ``evicted``: the pod that it leaves for."""
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes, in the order they were asked about."""
+        """The names of the nodes, in the request's order."""
         return [self.names[row] for row in self.rows.tolist()]
 
     def name(self, place: int) -> str:
-        """The node at that place among them."""
+        """The name of the node at that position in ``rows``."""
         return self.names[int(self.rows[place])]
 
     def kept_names(self, most: int | None = None) -> list[str]:
-        """The nodes that were told of an answer that was cut down, the best first: so many, or all."""
+        """Of a ``keep``: the nodes that the answer lists, best first, at most ``most``."""
         return [] if self.kept is None else [self.name(place) for place in self.kept[:most].tolist()]
 
     @property
     def offered(self) -> int:
-        """How many nodes it was about."""
+        """How many nodes the request asked about."""
         return len(self.rows) + len(self.not_in_view)
 
     @property
     def passed(self) -> int:
-        """How many of them passed."""
+        """How many nodes passed."""
         return int(np.count_nonzero(self.refused_by == NOBODY))
 
     @property
     def result(self) -> str:
-        """In a word: ``error``, ``refused`` where no node is left, ``ok``."""
+        """``error``, ``refused`` (no node is left, or a gate said no) or ``ok``."""
         if self.error:
             return "refused" if self.verb == "gate" else "error"
         return "refused" if self.verb == "filter" and not self.passed else "ok"
 
     def groups(self) -> Iterator[tuple[Voice, Reason, list[int]]]:
-        """Who refused which places for which reason; each place is with the one that counted."""
+        """The refused nodes by voice and reason, as positions in the voice's ``rows``; each node once."""
         for number, voice in enumerate(self.voices):
             if voice.rows is None or voice.codes is None:
                 continue
@@ -184,7 +186,7 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
 
     @property
     def nbytes(self) -> int:
-        """Roughly what it takes, without what it shares with others."""
+        """Roughly its size in memory, without what it shares with other entries."""
         size = _BASE_BYTES + self.rows.nbytes + self.refused_by.nbytes
         for array in (self.total, self.kept):
             if array is not None:
@@ -199,7 +201,7 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
     def refused_by_policy(self) -> Counter[str]:
         """How many nodes the filters of each policy refused; policies that refused none are left out."""
         found: Counter[str] = Counter()
-        # The first number is for `NOBODY`.
+        # The first count is that of `NOBODY`.
         for number, count in enumerate(np.bincount(self.refused_by - NOBODY).tolist()[1:]):
             if count:
                 found[self.voices[number].policy] += count
@@ -207,21 +209,21 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
 
     @property
     def shared(self) -> Sequence[object]:
-        """What other entries may have too: names of nodes, values of labels."""
+        """Objects that other entries may hold too: names of nodes, values of labels."""
         values = (v for voice in self.voices for by_name in voice.values for v in by_name.values())
         return [self.names, *(value.values for value in values if isinstance(value, Strings))]
 
 
 def shared_bytes(shared: Any) -> int:
-    """Roughly what something takes that entries share: a list of texts, or what knows it itself."""
+    """Roughly the size of an object that entries share: its ``nbytes``, or that of a list of texts."""
     known = getattr(shared, "nbytes", None)
     if known is not None:
         return int(known)
-    # Names of nodes look alike: the first one is as long as any.
+    # Node names are about equally long, so the first one stands for all.
     return len(shared) * (_TEXT_BYTES + len(shared[0])) if shared else 0
 
 
 def value_bytes(value: Any) -> int:
-    """Roughly what a value of a detail takes, or a column of them."""
+    """Roughly the size of a detail's value, or of a column of values."""
     codes = getattr(value, "codes", value)
     return int(codes.nbytes) if isinstance(codes, np.ndarray) else 64

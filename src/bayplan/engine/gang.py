@@ -1,8 +1,7 @@
-"""A gang judged as one unit: each member on a cluster in which those before it have their places.
+"""Plans a gang as one unit: each member is judged in a cluster in which the members before it are placed.
 
-Nothing is kept of a try that leaves one of them out. The largest members come first: what is small finds room
-among what is large more easily than the other way round. A try never goes back to move a member that has its
-place.
+A plan that leaves a member out is discarded. The largest members come first, since small ones fit more easily
+around large ones than the other way round. There is no backtracking: a placed member is not moved.
 """
 
 import re
@@ -28,54 +27,54 @@ from bayplan.snapshot.cluster import Snapshot
 
 Rows = NDArray[np.intp]
 Look = Callable[[Snapshot, Pod], Snapshot]
-"""The cluster as one member is to see it: with the values from outside that are about it."""
+"""Adds to a cluster the readings of sources that are queried for one member."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """A member, and where it goes."""
+    """A member and the node for it."""
 
     pod: Pod
     choice: Choice
     node: str
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """What is to be written on it there."""
+    """The annotations to bind it with."""
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """The member that found no place, after so many others had theirs."""
+    """The first member that found no node."""
 
     pod: Pod
     choice: Choice
     sentence: str
-    """Why, as kube-scheduler would say it of the nodes of the domain."""
+    """Why, in kube-scheduler's words, over the nodes of the domain."""
     error: str = ""
-    """Set where a policy failed: it is not for want of a node."""
+    """Set if a policy failed, so that the cause is not a lack of nodes."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where every member of a gang goes, or which one has no place."""
+    """A node for every member of a gang, or the member that has none."""
 
     seats: tuple[Seat, ...]
-    """Of all members, where they fit; else of those before the misfit, where most of them fit."""
+    """The seats of all members; if they do not fit, of those before the misfit, in the best domain."""
     domain: str = ""
-    """The rack or zone; ``""`` where it does not matter."""
+    """The rack or zone; ``""`` if the gang has no ``within``."""
     misfit: Misfit | None = None
     misfits: tuple[Misfit, ...] = ()
-    """Of every domain that was tried."""
+    """The misfit of every domain that was tried."""
     domains: int = 0
-    """How many there are."""
+    """How many domains there are."""
 
     @property
     def fits(self) -> bool:
-        """Whether every member has its place."""
+        """Whether every member has a node."""
         return self.misfit is None
 
 
 def member_order(pod: Pod) -> tuple[object, ...]:
-    """The most important first, then the largest, then by name, in which 10 comes after 9."""
+    """Sort key of members: highest priority, then largest, then by name with numbers in numeric order."""
     name = tuple((int(part) if part.isdigit() else -1, part) for part in re.split(r"([0-9]+)", pod.name))
     return -pod.priority, -pod.cpu_milli, -pod.memory_bytes, name
 
@@ -91,9 +90,9 @@ def plan_gang(
     pick: Callable[[Sequence[str]], str] = lambda names: names[0],
     look: Look = lambda cluster, _: cluster,
 ) -> Plan:
-    """Where all the pods go, in their order.
+    """Plan these pods, in their order.
 
-    ``pinned`` is the domain in which others of the gang are already; ``pick`` takes one of the best nodes.
+    ``pinned`` is the domain that other members are in already; ``pick`` chooses one of the best nodes.
     """
     trying = _Trying(policies, cluster, attempt, pick, look)
     label = gang.domain
@@ -127,7 +126,7 @@ def _nowhere(misfit: Misfit) -> Plan:
 
 
 class _Trying:
-    """Tries to seat a gang."""
+    """Tries to place a gang in one domain after another."""
 
     def __init__(
         self,
@@ -145,7 +144,7 @@ class _Trying:
         self._hands_out = allocates(policies)
 
     def fill(self, pods: Sequence[Pod], domain: Domain | None) -> Plan:
-        """Seat one after another, in a domain or anywhere, until one has no place."""
+        """Place one pod after another, in a domain or anywhere, until one does not fit."""
         seen = self._cluster
         seats: list[Seat] = []
         name = domain.name if domain is not None else ""
@@ -175,7 +174,7 @@ class _Trying:
 
 
 def with_annotations(pod: Pod, annotations: Mapping[str, str]) -> Pod:
-    """The pod with what it got, so that the next member sees it taken."""
+    """The pod with the annotations of its allocation, so that the next member sees it taken."""
     if not annotations:
         return pod
     metadata = pod.metadata or NO_META

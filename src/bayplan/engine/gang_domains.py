@@ -1,9 +1,9 @@
-"""Which racks or zones a gang is tried in, the best first, and which are too small to be tried at all.
+"""Ranks the domains (racks, zones) that a gang is tried in, and skips those that are too small.
 
-A domain is as good as the mean score of its nodes for the gang's first member; of equals the one is better
-that the gang fills most, so that room in one piece is left for others. One is not tried whose nodes have less
-free together than all members ask for, or cannot hold as many of even the smallest member: both are sums for
-each resource, however many nodes there are.
+A domain's score is the mean score of its nodes for the gang's first member. Among equals the domain that the
+gang fills most comes first, which leaves larger free domains to others. A domain is skipped if its nodes have
+less free in sum than all members request, or if they cannot hold the gang even if all members were as small
+as the smallest. Both are sums per resource, cheap for any number of nodes.
 """
 
 from collections.abc import Sequence
@@ -24,20 +24,20 @@ _RULE_OF_SUMS = "NodeResourcesFit"
 
 @dataclass(frozen=True)
 class Domain:
-    """Nodes with one value of a label."""
+    """The nodes with one value of a label."""
 
     name: str
     rows: NDArray[np.intp]
     fill: float
-    """The largest share of its free room, over resources, that the gang asks for; above 1 it cannot fit."""
+    """What share of its free resources the gang requests, the largest over all resources; above 1: no fit."""
     holds: int
-    """How many members its nodes could hold if all were as small as the smallest; no more than there are."""
+    """How many members its nodes could hold if all were as small as the smallest; at most all members."""
     score: float
-    """Mean score of its nodes for the first member; NaN where none of them would have it."""
+    """Mean score of its nodes for the first member; NaN if that member passes on none of them."""
 
 
 def read_domains(cluster: Snapshot, label: Label, pods: Sequence[Pod], first: Choice) -> list[Domain]:
-    """Every domain of the cluster, the best first; ``first`` is where the first member may go."""
+    """Every domain of the cluster, best first; ``first`` is the choice for the first member."""
     texts: Strings = cluster.nodes[label]
     names = texts.values
     fills, holds = _fills(cluster, texts, pods), _holds(cluster, texts, pods)
@@ -56,7 +56,7 @@ def read_domains(cluster: Snapshot, label: Label, pods: Sequence[Pod], first: Ch
 
 
 def worth_trying(domains: Sequence[Domain], policies: Sequence[Policy], count: int) -> list[Domain]:
-    """Those that may hold so many members; the one with the most room where none can, for its reasons."""
+    """The domains that may hold ``count`` members; if none may, the roomiest one, to get its reasons."""
     sums_count = any(policy.name == _RULE_OF_SUMS and not policy.shadow for policy in policies)
     hopeful = [
         domain
@@ -67,7 +67,7 @@ def worth_trying(domains: Sequence[Domain], policies: Sequence[Policy], count: i
 
 
 def _rank(domain: Domain) -> tuple[float, float, float, str]:
-    """The best is the smallest; those that would not have the first member come last."""
+    """Sort key, best first; domains in which the first member passes nowhere come last."""
     hopeless = bool(np.isnan(domain.score))
     return float(hopeless), 0.0 if hopeless else -domain.score, -domain.fill, domain.name
 
@@ -96,7 +96,7 @@ def _holds(cluster: Snapshot, texts: Strings, pods: Sequence[Pod]) -> NDArray[np
 
 
 def _scores(texts: Strings, first: Choice) -> NDArray[np.float64]:
-    """The mean over the nodes that passed; a node that nobody scored counts as 0."""
+    """Each domain's mean score over the nodes that passed; without scores every node counts as 0."""
     passed = np.flatnonzero(first.filtered.passed) if not first.filtered.error else np.zeros(0, dtype=np.intp)
     total = first.scored.total if first.scored is not None else None
     values = np.zeros(passed.size) if total is None else total

@@ -1,4 +1,4 @@
-"""What the journal keeps of a gang's members: a decision over all nodes, whichever of them were looked at."""
+"""Decisions about gang members for the journal: over all nodes, even if only one domain was judged."""
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 
 NAME = "Gang"
-# Numbers and names are details: a text is a label of a metric.
+# Reasons are constant, since a text is a metric's label; numbers and names go into details.
 _ROOM = frozenset({"pods", "nodes"})
 OUTSIDE = Reason(
     "node is not in the domain of the gang",
@@ -33,7 +33,7 @@ _TOGETHER = Hook(NAME, "together", HookSpec("filter", ("nodes",), "gang"), WAITS
 
 
 def waits(pod: Pod, cluster: Snapshot, said: str) -> Decision:
-    """The decision about a member that is not judged, or whose place is of no use without the others."""
+    """The decision about a member that waits: it was not judged, or other members do not fit."""
     nodes = cluster.nodes
     verdict = WAITS.where(np.ones(len(nodes), dtype=np.bool_), said=said)
     refused_by = np.zeros(len(nodes), dtype=np.int16)
@@ -41,7 +41,7 @@ def waits(pod: Pod, cluster: Snapshot, said: str) -> Decision:
 
 
 def over_all(judged: Decision, cluster: Snapshot, domain: Domain) -> Decision:
-    """A decision over the nodes of a domain, as one over all nodes: the others are refused as outside."""
+    """Widen a decision over a domain to all nodes: nodes outside the domain are refused."""
     count, rows = len(cluster.nodes), domain.rows
     outside = np.ones(count, dtype=np.bool_)
     outside[rows] = False

@@ -1,4 +1,4 @@
-"""Calls a hook so that nothing it does can get past: an exception becomes a named failure."""
+"""Calls a hook, and turns every exception of it into a named failure."""
 
 import difflib
 import time
@@ -28,18 +28,18 @@ class Interrupted(SystemExit):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a hook's word does not count."""
+    """How a hook failed."""
 
     kind: FailureKind
     text: str
-    """For people: file, line, hook and what was wrong."""
+    """For people: file, line, hook and the mistake."""
     summary: str
     """Constant for one kind of failure of one policy: logs and metrics count by it."""
 
 
 @dataclass
 class Ran:
-    """What one hook took in one try at a request; some are called many times, as for each victim."""
+    """The calls of one hook in one attempt; some hooks are called many times, as for each victim."""
 
     hook: Hook
     began: float
@@ -51,26 +51,28 @@ class Ran:
 
 @dataclass
 class Attempt:
-    """One try at answering a request, watched from outside by whoever keeps the time.
+    """One attempt at answering a request, whose deadlines another thread watches.
 
-    The thread that runs hooks writes ``hook`` and ``since``; the one that waits reads them. A policy
-    in ``given_up`` overran in an earlier try at the same request and is not called again.
+    The policy thread writes ``hook`` and ``since``; the thread that waits reads them.
     """
 
     given_up: dict[str, Failure] = field(default_factory=dict)
+    """Policies that overran in an earlier attempt at the same request; they are not called again."""
     hook: Hook | None = None
+    """The hook that runs now."""
     since: float = 0.0
+    """When that hook was called, by `time.monotonic`."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """What policies are told that the time is."""
+    """The time that hooks get as ``now``."""
     pod: str = ""
-    """``namespace/name`` of the pod that it is about, once that is known."""
+    """``namespace/name`` of the request's pod, once it is decoded."""
     turn: int | None = None
-    """How often the pod was told a part of the answer before; ``None`` until that is looked up."""
+    """How many shortened answers the pod got before (`keep.Turns`); ``None`` until it is looked up."""
     ran: dict[int, Ran] = field(default_factory=dict)
-    """Every hook that was called, by identity: one whose arguments cannot be hashed cannot be either."""
+    """Every hook that was called, by its `id`: a hook with unhashable arguments cannot be a key."""
 
     def note(self, hook: Hook, failure: Failure | None, *, began: float, seconds: float | None) -> None:
-        """Write down one call; without ``seconds`` it was only meant to be called."""
+        """Record one call; ``seconds`` is ``None`` if the hook was skipped as given up."""
         ran = self.ran.get(id(hook))
         if ran is None:
             ran = self.ran[id(hook)] = Ran(hook, began)
@@ -88,7 +90,7 @@ def overrun(hook: Hook, seconds: float) -> Failure:
 
 
 def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | None, Failure | None, float]:
-    """Result, failure and seconds of ``work``, which calls ``hook``; exactly one of the first two."""
+    """Run ``work``, which calls ``hook``: its result or its failure, and its seconds."""
     start = time.perf_counter()
     if hook.policy in attempt.given_up:
         given_up = attempt.given_up[hook.policy]
@@ -137,7 +139,7 @@ def _explain(hook: Hook, error: BaseException) -> str:
 def _meant(error: BaseException) -> str:
     """``; did you mean 'labels'?`` after ``node.label``; Python says so only in a traceback."""
     if isinstance(error, ValueError) and "truth value of an array" in safe_text(error):
-        # NumPy advises any() or all(), which makes another rule of it.
+        # NumPy's advice, any() or all(), would change what the rule means.
         instead = "; for `if a` return REASON.where(a)"
         return f"{instead}; of columns write ~a, a & b, a | b in place of not, and, or"
     if isinstance(error, TypeError):
@@ -147,7 +149,7 @@ def _meant(error: BaseException) -> str:
     if isinstance(error.obj, dict) and error.name in error.obj:
         return f"; write [{error.name!r}]"
     try:
-        # A module that knows better has said so.
+        # A module's own message is better than a guess.
         known = [] if isinstance(error.obj, ModuleType) else [n for n in dir(error.obj) if n[0] != "_"]
         close = difflib.get_close_matches(error.name, known, n=1)
     except Exception:

@@ -1,7 +1,7 @@
-"""The journal: the last decisions, with every node's verdict and score, in compact arrays.
+"""The journal: the last decisions in memory, with every node's verdict and score in compact arrays.
 
-Bounded in bytes, in memory. Of a pod it keeps who it is and what it asks for: environment and volumes are not
-even decoded, and annotations may hold anything, so they stay out too.
+Bounded in bytes. Of a pod it keeps name, labels and requests. Environment and volumes are not even decoded,
+and annotations may hold anything, so they stay out too.
 """
 
 import itertools
@@ -30,20 +30,20 @@ _NO_ROWS, _NO_CODES = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int16)
 
 @dataclass
 class Journal:
-    """The last entries, as many as fit. Written by policy threads, read by anybody."""
+    """The last entries, as many as fit into ``max_bytes``. Thread-safe."""
 
     max_bytes: int = MAX_BYTES
     clock: Callable[[], float] = time.time
     on_entry: list[Callable[[Entry], None]] = field(default_factory=list)
-    """Told of each new entry, in the thread that wrote it and that somebody waits for: do little."""
+    """Called with each new entry, in the thread that writes it: must be quick."""
 
     before_reading: Callable[[], None] = lambda: None
-    """Called, in any thread, before somebody reads: whoever writes late writes then."""
+    """Called in the reader's thread before each read, so that deferred entries are written first."""
 
     def __post_init__(self) -> None:
         self._entries: deque[tuple[Entry, int]] = deque()
         self._bytes = 0
-        # How many entries have each shared list; by identity, which is safe while one of them has it.
+        # How many entries hold each shared object, by its `id`, which is stable while one of them holds it.
         self._holders: Counter[int] = Counter()
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class Journal:
         self._last = nobody, PodRef.of(nobody)
 
     def next_number(self) -> int:
-        """The number of a decision that will be written."""
+        """Reserve the number of a decision that will be written later."""
         return next(self._numbers)
 
     def write(
@@ -63,7 +63,7 @@ class Journal:
         observe: bool = False,
         number: int | None = None,
     ) -> Entry:
-        """Keep a decision, under its number where it has one already."""
+        """Keep a decision, under its reserved number if it has one."""
         names, rows = decision.nodes.origin
         entry = Entry(
             number=self.next_number() if number is None else number,
@@ -86,16 +86,16 @@ class Journal:
         return self.keep(entry)
 
     def _who(self, pod: Pod) -> PodRef:
-        """The part of a pod that is kept; a pod is filtered and scored in turn, and is the same then."""
+        """The part of a pod that is kept; cached, since filter and prioritize of a pod follow each other."""
         last, known = self._last
         if last is not pod:
             known = PodRef.of(pod)
-            # Both at once: another thread may look at the same time.
+            # One assignment: another thread may read it at the same time.
             self._last = pod, known
         return known
 
     def note(self, verb: str, pod: PodRef, *, generation: int, error: str = "", **more: Any) -> Entry:
-        """Keep what was done, where there is no decision over nodes: a bind, a preemption."""
+        """Keep an event that is no decision over nodes: a bind, a preemption."""
         entry = Entry(
             number=next(self._numbers),
             at=self.clock(),
@@ -112,22 +112,22 @@ class Journal:
         return self.keep(entry)
 
     def entries(self) -> list[Entry]:
-        """All that are kept, the newest first."""
+        """All entries, newest first."""
         self.before_reading()
         with self._lock:
             return [entry for entry, _ in reversed(self._entries)]
 
     def of_pod(self, key: str) -> list[Entry]:
-        """Those about the pod of that ``namespace/name``, the newest first."""
+        """The entries about the pod ``namespace/name``, newest first."""
         return [entry for entry in self.entries() if entry.pod.key == key]
 
     def find(self, number: int) -> Entry | None:
-        """The entry of that number, while it is kept."""
+        """The entry of that number; ``None`` if it is not kept any more."""
         return next((entry for entry in self.entries() if entry.number == number), None)
 
     @property
     def size_bytes(self) -> int:
-        """Roughly what all entries take."""
+        """Roughly the size of all entries in memory."""
         self.before_reading()
         return self._bytes
 
@@ -136,7 +136,7 @@ class Journal:
         return len(self._entries)
 
     def keep(self, entry: Entry) -> Entry:
-        """Keep an entry that somebody else made."""
+        """Keep an entry; drops the oldest ones over the limit, and calls `on_entry`."""
         size = entry.nbytes
         with self._lock:
             self._entries.append((entry, size))
@@ -148,12 +148,12 @@ class Journal:
             try:
                 tell(entry)
             except Exception:
-                # Whoever looks on must not be what breaks a decision.
+                # A listener's error must not break a decision.
                 log.exception("decision %d could not be told to everybody", entry.number)
         return entry
 
     def _share(self, entry: Entry) -> int:
-        """Count its shared lists; the bytes of those that nobody had before."""
+        """Count the entry's shared objects; returns the bytes of those that no other entry holds."""
         fresh = 0
         for shared in entry.shared:
             self._holders[id(shared)] += 1
@@ -161,7 +161,7 @@ class Journal:
         return fresh
 
     def _unshare(self, entry: Entry) -> int:
-        """Give its shared lists back; the bytes of those that nobody has any more."""
+        """Release the entry's shared objects; returns the bytes of those that no other entry holds."""
         freed = 0
         for shared in entry.shared:
             self._holders[id(shared)] -= 1
@@ -206,10 +206,10 @@ def _heard(outcome: Outcome) -> Voice:
 def refused_rows(
     verdict: Verdict | None,
 ) -> tuple[NDArray[np.uint32] | None, NDArray[np.int16] | None, tuple[Mapping[str, Any], ...]]:
-    """The rows that a verdict refuses, their codes, and its details for them alone."""
+    """The rows that a verdict refuses, their codes, and the values of its details for these rows."""
     if verdict is None:
         return None, None, ()
-    # Most filters refuse nothing, and counting is quick; bools are found faster than numbers.
+    # Most filters refuse nothing, and counting is fast; `nonzero` is faster on bools than on numbers.
     if not np.count_nonzero(verdict.codes):
         return _NO_ROWS, _NO_CODES, ()
     refused = verdict.refused.nonzero()[0]

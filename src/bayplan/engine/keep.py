@@ -1,8 +1,8 @@
-"""An answer cut down to the best of the nodes that passed: which those are, and whose turn it is.
+"""Shortens a filter's answer to the best of the nodes that passed (``extender.answer.keep``).
 
-kube-scheduler runs every Score plugin on each node that we let pass. Who knows which nodes are best tells it
-those alone. A pod that comes again was given a node that then failed, and kube-scheduler forgets such a node:
-each time the next ones in order are told, so that none is tried for ever.
+kube-scheduler runs every Score plugin on each node that passes; listing only the best nodes saves that. A pod
+that comes again got a node that failed later, and kube-scheduler does not remember which. So each further
+answer lists the next nodes in order, and no node is tried for ever.
 """
 
 from collections import OrderedDict
@@ -22,21 +22,21 @@ from bayplan.engine.guard import Attempt
 from bayplan.kube.node import NodeObject
 from bayplan.snapshot.table import NodeTable
 
-# At 300 pods a second these came within a minute, and kube-scheduler's longest pause is ten seconds.
+# At 300 pods a second that is almost a minute of pods; kube-scheduler's longest backoff is ten seconds.
 _REMEMBERED = 16_384
 _ALL_BITS = (1 << 64) - 1
 _FEW = 32
 
 Numbers = NDArray[np.uint64]
 Refusals = Literal["always", "again", "whenNonePass"]
-"""When refused nodes are told with their reasons: always; where no node passed; or there, and to a pod that
-comes ``again``: it was told less, and somebody else has refused the rest."""
+"""When an answer lists refused nodes with their reasons: ``always``; only ``whenNonePass``; or also to a pod
+that comes ``again``, since another plugin has refused the nodes that it was given."""
 
 
 class Turns:
-    """How often each waiting pod was told a part: of its nodes, or of why others were refused.
+    """Counts the shortened answers of each waiting pod: answers that left out nodes or reasons.
 
-    Counted in the event loop, read anywhere.
+    Written on the event loop, read by any thread.
     """
 
     def __init__(self, *, limit: int = _REMEMBERED) -> None:
@@ -44,11 +44,11 @@ class Turns:
         self._limit = limit
 
     def of(self, uid: str) -> int:
-        """How often that was; 0 for a pod that nobody remembers."""
+        """How many shortened answers the pod got; 0 for an unknown pod."""
         return self._told.get(uid, 0)
 
     def told(self, uid: str) -> None:
-        """The pod was told once more; the pod that was told the longest ago may be forgotten for it."""
+        """Count a shortened answer; over the limit, the pod without one for longest is forgotten."""
         if not uid:
             return
         self._told[uid] = self.of(uid) + 1
@@ -57,7 +57,7 @@ class Turns:
             self._told.popitem(last=False)
 
     def forget(self, uid: str) -> None:
-        """The pod is bound: it does not come again."""
+        """Forget a pod that was bound, since it does not come again."""
         self._told.pop(uid, None)
 
     def __len__(self) -> int:
@@ -67,9 +67,9 @@ class Turns:
 def filter_and_keep(
     policies: Sequence[Policy], question: Question, attempt: Attempt, *, keep: int, turns: Turns
 ) -> tuple[Decision, Decision | None]:
-    """As `filter_nodes`; and where more than ``keep`` nodes pass, their scores and which are kept.
+    """As `filter_nodes`, and if more than ``keep`` nodes pass, the decision with scores and kept rows.
 
-    Shadow policies change nothing: a pod that only they are for keeps all its nodes.
+    A pod that only shadow policies apply to keeps all its nodes.
     """
     if not interested(policies, question.pod):
         return filter_nodes(policies, question, attempt), None
@@ -83,11 +83,10 @@ def filter_and_keep(
 
 
 def best(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, *, keep: int, turn: int = 0) -> Rows:
-    """The ``keep`` rows whose turn it is, the best of them first.
+    """The ``keep`` rows for this turn, best first.
 
-    The order is by score, and among equals by a number made of the pod's UID and the node's name: other pods
-    get others, the same pod the same. With each turn the next ones in that order come, and after the last
-    the first.
+    The order is by score, then by a hash of the pod's UID and the node's name: different pods get different
+    nodes, the same pod always the same ones. Each turn takes the next rows in that order, cyclically.
     """
     if turn == 0:
         return _first(total, nodes, uid, keep)
@@ -99,7 +98,7 @@ def best(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, *, keep:
 
 
 def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: int) -> Rows:
-    """The first rows of the order, without putting the rest in order."""
+    """The first ``keep`` rows of the order, without sorting the others."""
     count = len(nodes)
     if keep == 1 and total is not None and count:
         equal: Rows = (total == total.max()).nonzero()[0]
@@ -126,23 +125,23 @@ def _first(total: NDArray[np.float64] | None, nodes: NodeTable, uid: str, keep: 
 
 
 def first_of_equals(nodes: NodeTable, rows: list[int], uid: str) -> int:
-    """The place, among these rows, of the one that comes first among equals."""
+    """The position in ``rows`` of the row whose hash comes first."""
     if len(rows) > _FEW:
         return int(_mixed(nodes[_NAMES][rows], uid).argmin())
-    # The same in plain numbers: after a pause each of NumPy's functions takes as long as these few together.
+    # The same with plain ints: after a pause one NumPy call takes longer than all of these.
     key, known = _key(uid), memoryview(nodes[_NAMES])
     numbers = [known[row] * key & _ALL_BITS for row in rows]
     return numbers.index(min(numbers))
 
 
 class _NameNumbers:
-    """A number for each node's name, the same wherever and whenever it is made."""
+    """A column with a hash of each node's name, the same in every process."""
 
     title = "number of the name"
     meaning = "what equals are told apart by"
 
     def read(self, nodes: list[NodeObject]) -> Numbers:
-        """The numbers; the table keeps them as long as the nodes are the same."""
+        """The hashes; the table caches them as long as its nodes stay the same."""
         return np.array([_number(node.name) for node in nodes], dtype=np.uint64)
 
 
@@ -150,16 +149,16 @@ _NAMES = _NameNumbers()
 
 
 def _mixed(names: Numbers, uid: str) -> Numbers:
-    """The numbers of names, mixed with the pod's UID: for each pod as if drawn anew."""
+    """The hashes of names mixed with the pod's UID: a different order for each pod."""
     mixed: Numbers = names * np.uint64(_key(uid))
     return mixed
 
 
 def _number(name: str) -> int:
-    # None is 0, which would be the lowest whatever it is multiplied by.
+    # Never 0, which would stay the lowest whatever it is multiplied by.
     return crc32(name.encode()) | 1 << 32
 
 
 def _key(uid: str) -> int:
-    """What a pod multiplies by: odd, so that no two names become one, and with bits up to the highest."""
+    """The pod's multiplier: 64 bits, and odd so that different hashes stay different."""
     return int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") | 1

@@ -1,9 +1,9 @@
-"""Which pods would be evicted so that a pod fits: kube-scheduler's own rules, on a snapshot.
+"""Finds the pods to evict so that a pod fits: kube-scheduler's DefaultPreemption, on a snapshot.
 
-On each node that evictions could help, all pods of lower priority are taken away, except those that a policy
-protects. Then as many as possible are let back: the most important first, and those whose budget would be
-broken before the others. Of the nodes left that one is best whose victims matter least: first to policies
-that put a price on them, then to kube-scheduler.
+On each node that evictions could help, all pods of lower priority are removed, except those that a policy
+protects. Then as many as possible are reprieved: pods whose eviction breaks a budget before the others, and
+among them the most important first. The best node is the one with the cheapest victims, first by the
+policies' prices, then by kube-scheduler's rules.
 """
 
 import zlib
@@ -30,7 +30,7 @@ from bayplan.snapshot.cluster import Snapshot
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 VICTIMS_LEAVE = "preemption: not eligible due to a terminating pod on the nominated node."
-# kube-scheduler adds it to every priority, so that more pods never cost less than fewer.
+# kube-scheduler adds this to every priority, so that more pods never cost less than fewer.
 _ABOVE_ALL = 2**31
 
 
@@ -47,7 +47,7 @@ class DefaultPreemptionArgs(Args):
             raise ValueError("`minCandidateNodesPercentage` and `minCandidateNodesAbsolute` are both 0")
 
     def enough(self, nodes: int) -> int:
-        """How many candidates are looked for where so many nodes could be one."""
+        """How many candidates to look for if so many nodes could be one."""
         share = nodes * self.min_candidate_nodes_percentage // 100
         return min(max(share, self.min_candidate_nodes_absolute), nodes)
 
@@ -57,33 +57,33 @@ DEFAULT_PREEMPTION = DefaultPreemptionArgs()
 
 @dataclass(frozen=True)
 class Eviction:
-    """A node that these pods would have to leave."""
+    """A node and the pods to evict from it."""
 
     node: str
     victims: tuple[Pod, ...]
     """The most important first."""
     violations: int
-    """How many of them leave against a PodDisruptionBudget."""
+    """How many of the evictions break a PodDisruptionBudget."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """Where room could be made for a pod."""
+    """The evictions that would make room for a pod, or why there are none."""
 
     evictions: tuple[Eviction, ...]
     message: str
-    """Why there is none, in the words that kube-scheduler appends to its event; ``""`` where there is."""
+    """Why there are none, in the words that kube-scheduler appends to its event; else ``""``."""
     now: datetime
     prices: Mapping[str, Sequence[Price]] = field(default_factory=dict)
-    """What policies say that evictions cost, by node, hook by hook."""
+    """The price of each node's evictions, by hook."""
     failures: tuple[Failure, ...] = ()
-    """Of hooks that were asked about victims."""
+    """Failures of hooks that look at victims."""
     waits: bool = False
-    """Whether somebody is leaving for the pod already."""
+    """Whether victims are already leaving for the pod."""
 
     @cached_property
     def best(self) -> tuple[Eviction, ...]:
-        """Those whose victims matter least: any of them is as good as the others."""
+        """The cheapest evictions, all equally good."""
         nodes, _ = cheapest({eviction.node: eviction.violations for eviction in self.evictions}, self.prices)
         kept = frozenset(nodes)
         left = [eviction for eviction in self.evictions if eviction.node in kept]
@@ -103,16 +103,16 @@ def make_room(
     kept: str = "",
     told: Collection[str] = (),
 ) -> Room:
-    """The evictions that would let the pod of a refusal in; ``refused`` is that refusal, by every node.
+    """Find the evictions that would let a pod in; ``refused`` is the decision in which no node passed.
 
-    In a large cluster not all nodes are tried: the search ends with so many ``candidates`` of which one
-    breaks no budget; ``None`` is kube-scheduler's number by these ``settings``, a tenth of the nodes and at
-    least 100. ``kept`` is the node that is kept for the pod, if its status does not say so yet, and ``told``
-    are the UIDs of those who were told to leave it.
+    In a large cluster not all nodes are tried: the search stops at ``candidates`` evictions of which one
+    breaks no budget. ``None`` is kube-scheduler's number by these ``settings``: a tenth of the nodes, at
+    least 100. ``kept`` is the pod's nominated node, if its status does not have it yet; ``told`` are the UIDs
+    of the pods that were evicted from it.
     """
     pod = refused.pod
     if not len(cluster.nodes):
-        # kube-scheduler gives up before it comes to this.
+        # kube-scheduler gives up earlier, without a message about preemption.
         return Room((), "", now)
     if pod.preemption_policy == "Never":
         return Room((), "preemption: not eligible due to preemptionPolicy=Never.", now)
@@ -124,7 +124,7 @@ def make_room(
     search = _Search(policies, Question(pod, cluster.nodes, cluster, now), attempt)
     found: dict[str, Eviction | Texts] = {}
     evictions: list[Eviction] = []
-    for some in _by(wanted, _turned(hopeful, pod)):
+    for some in _batches(wanted, _rotated(hopeful, pod)):
         found |= search.on(some)
         evictions = [said for said in found.values() if isinstance(said, Eviction)]
         if len(evictions) >= wanted and not all(eviction.violations for eviction in evictions):
@@ -138,26 +138,26 @@ def make_room(
 
 
 def _leaving(pod: Pod, there: Sequence[Pod], told: Collection[str]) -> bool:
-    """Whether one of those on a node leaves it for the pod.
+    """Whether a pod on the node was evicted for this pod.
 
-    As in kube-scheduler from 1.27 on: who ends for another reason may have been there before, and his room
-    may not be enough.
+    As in kube-scheduler from 1.27 on: a pod that terminates for another reason does not count, since its
+    room may not be enough.
     """
     return any(each.uid in told or (each.preempted and each.priority < pod.priority) for each in there)
 
 
-def _turned(nodes: list[str], pod: Pod) -> list[str]:
-    """The nodes, beginning anywhere: not all pods are to look at the same few, but each at its own again."""
+def _rotated(nodes: list[str], pod: Pod) -> list[str]:
+    """The nodes, rotated by a hash of the pod: different pods try different nodes, a pod always the same."""
     start = zlib.crc32(pod.uid.encode()) % len(nodes) if nodes else 0
     return nodes[start:] + nodes[:start]
 
 
-def _by(size: int, nodes: list[str]) -> Iterator[list[str]]:
+def _batches(size: int, nodes: list[str]) -> Iterator[list[str]]:
     return (nodes[start : start + size] for start in range(0, len(nodes), size))
 
 
 def _hopeful(refused: Decision) -> list[str]:
-    """The nodes that were refused for something that an eviction can change."""
+    """The nodes that were refused for a reason that an eviction can change."""
     names = refused.nodes.names
     rows = [rows for _, reason, rows in refused.groups() if reason.preemptible and not reason.of_pod]
     return [names[row] for row in np.sort(np.concatenate(rows)).tolist()] if rows else []
@@ -185,11 +185,11 @@ class _Search:
 
     @property
     def failures(self) -> list[Failure]:
-        """Of hooks that were asked about victims."""
+        """Failures of hooks that look at victims."""
         return self._witness.failures
 
     def on(self, nodes: Sequence[str]) -> dict[str, Eviction | Texts]:
-        """What must leave each node, or the reasons why that would not help."""
+        """For each node the eviction to make there, or the reasons why none would help."""
         found: dict[str, Eviction | Texts] = {}
         crowds: dict[str, Crowd] = {}
         kept: dict[str, Texts] = {}
@@ -197,7 +197,7 @@ class _Search:
             crowds[node], kept[node] = self._crowd(node)
         refusals = self._trials.refusals({node: crowd.gone for node, crowd in crowds.items() if crowd.gone})
         helped = {node: crowds[node] for node, refusal in refusals.items() if not refusal}
-        self._let_back(helped)
+        self._reprieve(helped)
         for node, crowd in crowds.items():
             if refusals.get(node) or not crowd.victims:
                 found[node] = (*refusals.get(node, ()), *kept[node]) or (NO_VICTIMS,)
@@ -206,7 +206,7 @@ class _Search:
         return found
 
     def _crowd(self, node: str) -> tuple[Crowd, Texts]:
-        """Who may be evicted from a node, and what is said for those who may not."""
+        """The pods that may be evicted from a node, and the objections for those that may not."""
         lower = [each for each in self._cluster.pods_on(node) if each.priority < self._pod.priority]
         kept: dict[str, None] = {}
         if self._witness.guards:
@@ -215,7 +215,7 @@ class _Search:
             kept = dict.fromkeys(objection.of_node for _, objection in objections if objection)
         return Crowd(lower, self._cluster.objects.budgets, self._now), tuple(kept)
 
-    def _let_back(self, crowds: Mapping[str, Crowd]) -> None:
+    def _reprieve(self, crowds: Mapping[str, Crowd]) -> None:
         for turn in range(max((len(crowd.order) for crowd in crowds.values()), default=0)):
             back = {
                 node: crowd.gone - {crowd.order[turn].uid}
@@ -227,7 +227,7 @@ class _Search:
                 crowds[node].tried(turn, fits=node in fitting)
 
     def _priced(self, eviction: Eviction) -> Eviction | Texts:
-        """The eviction, unless a policy will not have it."""
+        """The eviction with its prices noted, or the text of a policy that objects to it."""
         if not self._witness.pricers:
             return eviction
         said = self._witness.prices(eviction.victims, eviction.node)
@@ -238,7 +238,7 @@ class _Search:
 
 
 def _cost(eviction: Eviction, now: datetime) -> tuple[float, ...]:
-    """What counts, in order: broken budgets, the highest priority, their sum, their number, how young."""
+    """Sort key: broken budgets, highest priority, sum of priorities, number of victims, youngest start."""
     priorities = [pod.priority for pod in eviction.victims]
     highest = max(priorities)
     earliest = min(started(pod, now) for pod in eviction.victims if pod.priority == highest)

@@ -1,4 +1,4 @@
-"""Which gang a pod belongs to: the first policy that names one, or else the pod's own labels."""
+"""Finds the gang of a pod: by the first policy that names one, else by the pod's labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,33 +13,33 @@ from bayplan.kube.pod import Pod
 
 @dataclass(frozen=True)
 class Membership:
-    """The gang of a pod, or why nobody can tell."""
+    """The gang of a pod, or why it is not known."""
 
     gang: Gang | None = None
-    """``None`` for a pod that is placed for itself."""
+    """``None`` for a pod that is placed by itself."""
     problem: str = ""
-    """What is wrong with its labels: it cannot be placed before that is mended."""
+    """What is wrong with the pod's labels; the pod cannot be placed until they are corrected."""
     error: str = ""
-    """How a hook failed: it may be asked again."""
+    """How a hook with ``failurePolicy: Fail`` failed; asking again may help."""
     failures: tuple[tuple[Hook, Failure], ...] = field(default=(), compare=False)
-    """Every hook that failed, also of a policy that is left out then."""
+    """Every hook that failed, ignored or not."""
 
 
 ALONE = Membership()
 
 
 def names_gangs(policies: Sequence[Policy]) -> bool:
-    """Whether one of the policies says which gang a pod belongs to."""
+    """Whether one of the policies has a ``gang`` hook."""
     return any(policy.of_kind("gang") and not policy.shadow for policy in policies)
 
 
 def may_be_named(policies: Sequence[Policy], pod: Pod) -> bool:
-    """Whether one of the policies that are for the pod may say so."""
+    """Whether a policy that applies to the pod has a ``gang`` hook."""
     return any(policy.of_kind("gang") for policy in interested(policies, pod))
 
 
 def membership(policies: Sequence[Policy], pod: Pod, attempt: Attempt) -> Membership:
-    """The gang of the pod. Calls hooks, so it is for a policy thread."""
+    """Find the gang of the pod. Calls hooks: run it in a policy thread."""
     failures: list[tuple[Hook, Failure]] = []
     for policy in interested(policies, pod):
         for hook in policy.of_kind("gang"):

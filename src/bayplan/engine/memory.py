@@ -1,8 +1,7 @@
-"""What hooks said about pods of a kind, so that the next one of it is judged by what has changed since.
+"""Remembers the outcomes for pods of one kind, so that the next pod is judged by what changed since.
 
-Pods of one controller differ in their names alone. A hook that promises what it `reads` is asked again only
-about the nodes on which something happened; one that promises nothing is asked about everything, as ever. So
-the answer is the same as if nobody had remembered anything.
+Pods of one controller differ only in their names. A hook that promises what it `reads` runs again only on the
+nodes that changed; a hook that promises nothing runs on all nodes. The decision is the same either way.
 """
 
 import math
@@ -28,26 +27,26 @@ _KINDS = 256
 _ENCODER = msgspec.json.Encoder()
 # A kind takes some 100 bytes a node.
 _ROWS = 400_000
-# Where so large a part of the nodes has changed, all of them are asked about: that is no slower.
+# If more than this share of the nodes changed, judging all of them is no slower.
 _MOST = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What stays the same as long as no node is refused that was not before, nor the other way round."""
+    """The part of the outcomes that stays the same as long as the same nodes pass."""
 
     filtered: tuple[Outcome, ...]
     refused_by: NDArray[np.int16]
     simple: bool = False
-    """Whether every hook promises something, and every node has its score."""
+    """Whether every hook promises what it reads, and scores every node."""
     conditions: frozenset[Callable[[Pod, Snapshot], Reads]] = frozenset()
-    """What must still be no matter of pods, of hooks that do not promise that for every pod."""
+    """The ``reads`` functions of hooks that promise per pod; each must still promise to read no pods."""
     filters: tuple[Hook, ...] = ()
-    """Those that read the pods on a node."""
+    """The filters that read the pods on a node."""
 
     @classmethod
     def of(cls, filtered: Decision, scored: Decision | None) -> "Frame":
-        """The frame for pods like this one."""
+        """The frame from the decisions about one pod of the kind."""
         told = filtered.outcomes, filtered.refused_by
         if scored is None or scored.total is None or any(map(_has_gaps, scored.outcomes)):
             return cls(*told)
@@ -66,23 +65,23 @@ class Frame:
         )
 
     def holds(self, pod: Pod, cluster: Snapshot) -> bool:
-        """Whether a few numbers are all that can be different for this pod in this cluster."""
+        """Whether only scores can differ for this pod in this cluster."""
         return self.simple and all(reads(pod, cluster) in ("node", "nodes") for reads in self.conditions)
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:
-        """The nodes that were left for scores."""
+        """For each node, whether it passed and was scored."""
         return np.equal(self.refused_by, NOBODY)
 
     @cached_property
     def left(self) -> Rows | None:
-        """Their rows; ``None`` where that is all of them."""
+        """The rows that passed; ``None`` if all did."""
         rows = np.flatnonzero(self.passed)
         return None if rows.size == self.passed.size else rows
 
     @cached_property
     def nobody(self) -> NDArray[np.int16]:
-        """That none of them is refused."""
+        """`NOBODY` for each node that passed: the ``refused_by`` of the scored table."""
         return np.full(int(self.passed.sum()), NOBODY, dtype=np.int16)
 
 
@@ -91,42 +90,42 @@ def _has_gaps(outcome: Outcome) -> bool:
 
 
 def _wants_more(hook: Hook, prepared: set[str]) -> bool:
-    """Whether a hook that would be asked about some nodes alone wants to see more than those."""
+    """Whether a hook that would run on the changed nodes only also sees other nodes."""
     return hook.spec.reads == "pods" and (hook.policy in prepared or "cluster" in hook.spec.parameters)
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
-    """What was said at one moment."""
+class Remembered:
+    """The outcomes for one pod, and the state of the cluster that they are based on."""
 
     marks: Marks
     objects: Objects
     readings: Readings
     frame: Frame
     scored: tuple[Outcome, ...] | None
-    """``None`` where there was nothing to compare."""
+    """``None`` if nodes were not scored."""
     total: NDArray[np.float64] | None
 
     @cached_property
     def outcomes(self) -> dict[int, Outcome]:
-        """By identity of the hook, of those that promise something."""
+        """The outcomes of hooks that promise what they read, by ``id`` of the hook."""
         every = (*self.frame.filtered, *(self.scored or ()))
         return {id(outcome.hook): outcome for outcome in every if outcome.hook.spec.reads != "cluster"}
 
 
 @dataclass(frozen=True, eq=False)
 class Recalled:
-    """What of it is still of use for a pod of the same kind, in the cluster as it is now."""
+    """Remembered outcomes that can be used for another pod of the kind, in the cluster as it is now."""
 
     pod: Pod
     kind: bytes
     cluster: Snapshot
-    said: Said
+    said: Remembered
     changed: Rows
-    """The nodes on which something has happened since."""
+    """The rows that changed since."""
 
     def of(self, hook: Hook) -> tuple[Outcome, Reads] | None:
-        """What the hook said, and how far that goes; ``None`` where it has to be asked."""
+        """The hook's outcome, and what the hook reads for this pod; ``None`` if the hook must run."""
         known = self.said.outcomes.get(id(hook))
         if known is None:
             return None
@@ -136,16 +135,16 @@ class Recalled:
 
 
 class Memory:
-    """The last kinds of pods that one set of policies has judged."""
+    """The outcomes of one set of policies for the kinds of pods that were judged last."""
 
     def __init__(self, kinds: int = _KINDS, *, most: float = _MOST) -> None:
-        """Where more than ``most`` of the nodes have changed, nothing is recalled."""
+        """If more than the share ``most`` of the nodes changed, nothing is recalled."""
         self._limit = kinds
         self._most = most
-        self._known: dict[bytes, Said] = {}
+        self._known: dict[bytes, Remembered] = {}
 
     def recall(self, pod: Pod, cluster: Snapshot) -> Recalled | None:
-        """What is known about pods like this one; ``None`` where that is of no use."""
+        """The outcomes remembered for this pod's kind; ``None`` if they cannot be used."""
         kind = likeness(pod)
         said = self._known.get(kind)
         if said is None or cluster.marks is None:
@@ -160,7 +159,7 @@ class Memory:
     def keep(
         self, cluster: Snapshot, filtered: Decision, scored: Decision | None, *, like: Recalled | None = None
     ) -> None:
-        """Remember what was said, where it can be of use again; ``like`` what, where only numbers differ."""
+        """Remember these decisions, if they can be reused; ``like`` the recalled ones but for scores."""
         marks = cluster.marks
         if marks is None:
             return
@@ -171,7 +170,7 @@ class Memory:
             if not kind or filtered.failures or (scored is not None and scored.failures):
                 return
             frame = Frame.of(filtered, scored)
-        said = Said(
+        said = Remembered(
             marks,
             cluster.objects,
             cluster.same_nodes.readings,
@@ -179,7 +178,8 @@ class Memory:
             scored.outcomes if scored else None,
             scored.total if scored else None,
         )
-        # As the last one. A thread that was given up may be here as well: no step relies on the one before.
+        # Put last, as the most recently used. A thread that was given up may run here too, so each step
+        # tolerates what another one did.
         self._known.pop(kind, None)
         self._known[kind] = said
         while len(self._known) > min(self._limit, 1 + _ROWS // (1 + len(frame.refused_by))):
@@ -187,9 +187,9 @@ class Memory:
 
 
 def likeness(pod: Pod) -> bytes:
-    """The same for pods that differ in name, UID and age alone; ``b""`` for one that is like no other.
+    """A key that is equal for pods that differ only in name, UID and age; ``b""`` for a pod with volumes.
 
-    Claims are of one pod each, or of few: a pod with volumes is always judged for itself.
+    Volume and resource claims belong to one pod or to few, so a pod with claims is always judged by itself.
     """
     spec, meta = pod.spec, pod.metadata or NO_META
     if spec is not None and (spec.volumes or spec.resource_claims):

@@ -1,8 +1,8 @@
-"""Which candidates for preemption would really help, spare protected pods, and cost least.
+"""Drops candidates for preemption that would not help, whose victims are protected, or that cost too much.
 
 kube-scheduler picks candidates without asking extender filters. A node that our filters would still
-refuse once its victims are gone must be dropped, or pods die for nothing, again and again. Of the rest
-the cheapest are kept: kube-scheduler takes no order from us, so preferring means leaving out.
+refuse once its victims are gone must be dropped, or pods die for nothing, again and again. Of the others
+only the cheapest are kept: kube-scheduler ignores our order, so preferring means leaving out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ class Candidate:
 
     node: str
     victims: tuple[str, ...]
-    """UIDs, in the order they were sent."""
+    """UIDs of the pods to evict, in the request's order."""
     violations: int = 0
-    """PodDisruptionBudgets that evicting them would violate, as kube-scheduler counts."""
+    """How many PodDisruptionBudgets the eviction would violate, as kube-scheduler counts."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """A candidate that is no longer one, and why."""
+    """A candidate that was dropped, by which policy and why."""
 
     candidate: Candidate
     policy: str
@@ -43,18 +43,18 @@ class Dropped:
 
 @dataclass(frozen=True)
 class PreemptDecision:
-    """The candidates that are left, those dropped, and the hooks that failed."""
+    """The candidates that are kept, those dropped, and the hooks that failed."""
 
     pod: Pod
     kept: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
     judged: int = 0
-    """How many of them filters were asked about, and had an answer."""
+    """How many candidates the filters judged."""
     refused: tuple[Refusal, ...] = ()
-    """What filters said against some of those."""
+    """The filters' refusals among those."""
     failures: tuple[Failure, ...] = ()
     would_drop: tuple[Dropped, ...] = ()
-    """Of those kept, what each shadow policy would have left out, were it the only one more."""
+    """The kept candidates that each shadow policy would have dropped, if it alone counted too."""
 
 
 def choose_candidates(
@@ -65,21 +65,20 @@ def choose_candidates(
     victims: Mapping[str, Pod],
     attempt: Attempt | None = None,
 ) -> PreemptDecision:
-    """Keep the candidates that the pod could use once the victims are gone.
+    """Keep the candidates that the pod could use once their victims are gone.
 
-    ``question.nodes`` holds the candidates' rows; ``victims`` holds the pods that came with
-    the question, by UID; others are looked for on their nodes.
+    ``victims`` are the pods that came with the request, by UID; others are looked up on their nodes.
     """
     attempt = attempt or Attempt()
     everybody = interested(policies, question.pod, shadows=True)
     run = _Run([p for p in everybody if not p.shadow], question, attempt, victims)
-    # Where only shadows have something to say, nothing is changed.
+    # With shadow policies only, the answer must not change.
     only_shadows = bool(everybody) and all(p.shadow for p in everybody)
     left = run.choose([c for c in candidates if only_shadows or run.has_victims(c)])
     shadows = []
     for policy in everybody:
         if policy.shadow and left:
-            # Heard as one that decides, and its failures as those of one that abstains.
+            # Run as a deciding policy, but one whose failures make it abstain.
             heard = replace(policy, shadow=False, failure_policy="Ignore")
             shadows.append(_Run([heard], question, attempt, victims))
             shadows[-1].choose([c for c in left if c.victims])
@@ -115,22 +114,22 @@ class _Run:
         self.failures: list[Failure] = []
 
     def has_victims(self, candidate: Candidate) -> bool:
-        """kube-scheduler refuses a whole answer for one node without victims."""
+        """Drop a candidate without victims: kube-scheduler rejects a whole answer that contains one."""
         if not candidate.victims:
             self._drop(candidate, "", NO_VICTIMS.text)
         return bool(candidate.victims)
 
     def choose(self, candidates: list[Candidate]) -> list[Candidate]:
-        """The candidates that are left when all have spoken."""
+        """The candidates that all policies keep."""
         return self.drop_expensive(self.drop_refused(self.drop_protected(candidates)))
 
     @property
     def all_failures(self) -> list[Failure]:
-        """Every hook that failed, those about victims first."""
+        """Every failure, those of hooks about victims first."""
         return [*self.witness.failures, *self.failures]
 
     def drop_protected(self, candidates: list[Candidate]) -> list[Candidate]:
-        """The candidates none of whose victims a policy protects."""
+        """Drop the candidates with a victim that a policy protects."""
         guards = self.witness.guards
         if not guards:
             return candidates
@@ -138,7 +137,7 @@ class _Run:
         return [c for c, pods in known if self._agreed(c, self.witness.protects(pods))]
 
     def drop_refused(self, candidates: list[Candidate]) -> list[Candidate]:
-        """The candidates that every hard rule accepts with the victims gone."""
+        """Drop the candidates that a hard filter refuses even with the victims gone."""
         if not any(p.of_kind("filter") for p in self._policies):
             return candidates
         known = {c.node: c for c in candidates if self._in_view(c)}
@@ -154,7 +153,7 @@ class _Run:
                 refusals[node] = answer
         self.failures += trials.failures
         if error:
-            # The next filter is asked about every node, and fails again: the victims would die for nothing.
+            # The pod's next filter would fail again, so its victims would die for nothing.
             for candidate in known.values():
                 self._drop(candidate, "", error)
             return []
@@ -165,7 +164,7 @@ class _Run:
         return [c for node, c in known.items() if node not in refusals]
 
     def drop_expensive(self, candidates: list[Candidate]) -> list[Candidate]:
-        """The candidates whose victims cost least, by what each policy says in turn."""
+        """Keep the candidates whose victims cost least, by each policy's price in turn."""
         pricers = self.witness.pricers
         if not pricers:
             return candidates
@@ -194,7 +193,7 @@ class _Run:
         return inside
 
     def _pods_of(self, candidate: Candidate, asking: Policy) -> list[Pod] | None:
-        """The victims; ``None`` where one of them is not known, and so nobody can judge it."""
+        """The victims as pods; drops the candidate and returns ``None`` if one is not known."""
         found = [self._victims.get(uid) or self._pod_on(candidate.node, uid) for uid in candidate.victims]
         known = [pod for pod in found if pod is not None]
         if len(known) < len(found):

@@ -1,8 +1,8 @@
-"""Whether hooks keep what they promise with ``reads="node"``: answers about a node are about it alone.
+"""Checks the promise ``reads="node"``: that a hook's result for a node depends on that node alone.
 
-A promise that is not kept gives wrong answers and no error. So it is tried before a policy is used, on a few
-nodes, and looked at again now and then while answers rely on it. One that nobody made, and that would be
-kept, can be looked for in the same way.
+A broken promise gives wrong answers without an error. So it is tested on a few nodes before a policy is used,
+and again from time to time while answers rely on it. Hooks that could make the promise and do not are found
+in the same way.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from bayplan.snapshot.sources import Latch, Source
 from bayplan.snapshot.units import Units
 
 _TRIED = 20
-"""Nodes that are looked at one by one: enough of a large cluster."""
+"""How many nodes are judged one by one; enough for a large cluster."""
 
 
 def tried(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]:
-    """What hooks say otherwise about a node alone, or to a pod of another name, against their promise."""
+    """Judge nodes one by one, for a renamed pod; yields a text for each hook that breaks its promise."""
     if not any(hook.spec.reads == "node" for hook in policy.hooks):
         return
     meta = question.pod.metadata or NO_META
@@ -45,17 +45,17 @@ def tried(policy: Policy, question: Question, attempt: Attempt) -> Iterator[str]
                 if said.hook.title in told or not _promised(said, fresh):
                     continue
                 if _differ(_part(said, rows), _heard(fresh)).any():
-                    # One node is enough to see it.
+                    # One text for each hook.
                     told.add(said.hook.title)
                     yield f"{said.hook.title}: {_BROKEN.format(node=question.nodes.name(row))}"
 
 
 def unmade(policy: Policy, question: Question, attempt: Attempt) -> list[Hook] | None:
-    """Hooks that could promise ``"node"`` as far as these nodes show; ``None`` where one could not.
+    """The hooks that could promise ``reads="node"``, as far as these nodes show; ``None`` if one could not.
 
-    They are asked about nodes of which nobody knows what runs there: who needs to know fails. A hook that
-    looks at the pod may need to know for pods that are not at hand, so it is not among them; nor is one whose
-    policy hands something out, or has numbers from outside, which may be compared with what runs there.
+    The hooks run on nodes without known pods, so a hook that reads pods fails. A hook that takes ``pod`` may
+    read pods for another pod than this one, so it rules the promise out; so do a policy's units and sources,
+    which may be compared with what runs on a node.
     """
     silent = [hook for hook in policy.hooks if _is_silent(hook)]
     if any(not {"now", "cluster"}.isdisjoint(hook.spec.parameters) or hook.spec.uses_pod for hook in silent):
@@ -88,7 +88,7 @@ _BROKEN = (
 
 
 def broken(standing: Standing, decision: Decision, *, scored: bool) -> str:
-    """What a hook has just said that is not what stands; ``""`` where all is as it was promised."""
+    """A text about the first hook whose result differs from the `Standing`; ``""`` if none does."""
     rows = decision.nodes.origin[1].astype(np.intp)
     every = standing.scores if scored else standing.filters
     for said, outcome in zip(every, decision.outcomes, strict=False):
@@ -121,18 +121,18 @@ def _part(outcome: Outcome, rows: Rows) -> _Heard:
 
 
 def _differ(known: _Heard, fresh: _Heard) -> NDArray[np.bool_]:
-    """Where two answers about the same nodes are not the same."""
+    """For each node, whether two results of a hook differ."""
     verdict, now = known[0], fresh[0]
     if verdict is not None and now is not None:
         if verdict.reasons == now.reasons:
             return np.not_equal(verdict.codes, now.codes)
-        # A hook that answers node by node has its reasons in the order in which it gave them.
+        # A hook that is called per node lists its reasons in the order in which it gave them.
         both = [[each.reason(row) for row in range(len(each.codes))] for each in (verdict, now)]
         return np.array([one != other for one, other in zip(*both, strict=True)], dtype=np.bool_)
     scores, numbers = known[1], fresh[1]
     if scores is not None and numbers is not None:
         same: NDArray[np.bool_] = np.isclose(scores, numbers, rtol=1e-9, equal_nan=True)
         return ~same
-    # A hook without any opinion says so in another way than with a number for each node.
+    # A hook without any opinion has no scores at all, instead of NaN for each node.
     opinions = [not np.isnan(each).all() for each in (scores, numbers) if each is not None]
     return np.array([any(opinions)])

@@ -1,7 +1,7 @@
-"""The usual case of a pod like the one before: a few nodes have changed, and all they say is other numbers.
+"""The fast path for a pod like the one before: a few nodes changed, and only their scores differ.
 
-Everything else is taken over as it is, hook by hook untouched. Where that is not the whole truth nothing is
-said, and the pod is judged the long way.
+All other outcomes are reused as they are. If anything else differs, the fast path gives up, and the pod is
+judged by a full cycle.
 """
 
 import math
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def quickly(recalled: Recalled, attempt: Attempt, now: datetime) -> tuple[Decision, Decision] | None:
-    """Both decisions; ``None`` where the pod has to be judged the long way."""
+    """The filter's and the scores' decision; ``None`` if the pod needs a full cycle."""
     if recalled.cluster.expected or not recalled.said.frame.holds(recalled.pod, recalled.cluster):
         return None
     quick = _Quick(recalled, attempt, now)
@@ -39,6 +39,8 @@ def quickly(recalled: Recalled, attempt: Attempt, now: datetime) -> tuple[Decisi
 
 
 class _Quick:
+    """One run of the fast path."""
+
     def __init__(self, recalled: Recalled, attempt: Attempt, now: datetime) -> None:
         self._pod, self._cluster = recalled.pod, recalled.cluster
         self._said, self._frame = recalled.said, recalled.said.frame
@@ -58,7 +60,7 @@ class _Quick:
         }
         if self._changed.size and not self._all_pass(changed):
             return None
-        # Those that were refused are so still: they were not among the changed.
+        # Refused nodes stay refused: none of them changed.
         left, rows = frame.left, self._changed
         table = nodes
         if left is not None:
@@ -70,7 +72,7 @@ class _Quick:
         return filtered, self._decision(table, scored[0], frame.nobody, scored[1])
 
     def _all_pass(self, changed: dict[str, Any]) -> bool:
-        """Whether none of the nodes that changed is refused, or was; they are among what hooks are given."""
+        """Whether every changed node passed before and passes now."""
         if (self._frame.refused_by[self._changed] != NOBODY).any():
             return False
         for hook in self._frame.filters:
@@ -82,14 +84,14 @@ class _Quick:
     def _scored(
         self, changed: dict[str, Any], rows: Rows
     ) -> tuple[tuple[Outcome, ...], NDArray[np.float64]] | None:
-        """What scores say; ``rows`` are those of the nodes that changed, among those that are left."""
+        """The outcomes of the score hooks, and the total; ``rows``: the changed nodes in the scored table."""
         said = self._said
         assert said.scored is not None, "a simple case has scores"
         assert said.total is not None, "a simple case has scores"
         if not rows.size:
             return said.scored, said.total
         outcomes = []
-        elsewhere = False
+        stretched = False
         for outcome in said.scored:
             if outcome.hook.spec.reads != "pods":
                 outcomes.append(outcome)
@@ -103,9 +105,9 @@ class _Quick:
                 return None
             else:
                 outcomes.append(rescored(outcome, rows, fresh))
-                # Scores that are stretched are stretched anew for all nodes.
-                elsewhere = elsewhere or outcome.hook.spec.range is None
-        if elsewhere:
+                # Scores without a range are stretched over all nodes, so every node's score may change.
+                stretched = stretched or outcome.hook.spec.range is None
+        if stretched:
             return tuple(outcomes), _combined(outcomes, slice(None), len(said.total))
         return tuple(outcomes), patched(said.total, rows, _combined(outcomes, rows, len(rows)))
 

@@ -1,7 +1,7 @@
-"""The nodes that passed, the best first: what each policy adds, and how much that is to kube-scheduler.
+"""Ranks the nodes that passed, with each policy's part of the score and its worth in kube-scheduler.
 
-There a node's total is the sum of what all plugins give it, each 0 to 100 times its weight; we are one among
-them. So our best node need not be the one that is chosen.
+In kube-scheduler a node's total is the sum over all plugins of 0 to 100 times the plugin's weight, and an
+extender is one term of it. So the best node of an extender need not be chosen.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from bayplan.engine.entry import Entry, Voice
 
 _RANKED = 10
 _POINTS_A_STEP = 10
-# The weights that kube-scheduler has by itself; DynamicResources scores only pods with claims.
+# kube-scheduler's default weights; DynamicResources is left out, since it scores only pods with claims.
 _PLUGINS = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
@@ -24,10 +24,10 @@ _PLUGINS = {
     "ImageLocality": 1,
 }
 PLUGIN_POINTS = {name: weight * 100 for name, weight in _PLUGINS.items()}
-"""What each of kube-scheduler's own plugins can add to a node, with its default weight."""
+"""The most that each of kube-scheduler's own plugins can add to a node, with its default weight."""
 
 ToWire = Callable[[np.ndarray], list[int]]
-"""Scores as kube-scheduler is told them."""
+"""Converts scores to those that kube-scheduler gets."""
 
 
 class Contribution(Struct, frozen=True, rename="camel"):
@@ -36,22 +36,22 @@ class Contribution(Struct, frozen=True, rename="camel"):
     policy: str
     hook: str
     score: float
-    """0 to 100; what the hook thinks."""
+    """The hook's score, 0 to 100."""
     weight: float
     points: float
-    """Its part of the node's total."""
+    """The hook's part of the node's total."""
 
 
 class Ranked(Struct, frozen=True, rename="camel"):
-    """A node that passed, and how good it is."""
+    """A node that passed, and its score."""
 
     node: str
     total: float
     """0 to 100."""
     wire: int
-    """0 to 10: what kube-scheduler was told; 0 where it has no say."""
+    """The score sent to kube-scheduler, 0 to 10; 0 in our scheduler."""
     points: float
-    """What that adds to the node's score in kube-scheduler: ``wire x weight x 10``."""
+    """The points that this adds in kube-scheduler: ``wire x weight x 10``."""
     contributions: list[Contribution]
     place: int = 0
     """1 for the best."""
@@ -65,9 +65,9 @@ def rank(
     chosen: str = "",
     limit: int = _RANKED,
 ) -> list[Ranked]:
-    """The best nodes of a scored entry, and the chosen one wherever it stands.
+    """The best nodes of a scored entry, and the chosen one whatever its place.
 
-    ``to_wire`` is nothing where Bayplan places pods itself.
+    ``to_wire`` is ``None`` if Bayplan places pods itself.
     """
     if entry.total is None:
         return []
@@ -93,7 +93,7 @@ def rank(
 
 
 def _contributions(heard: list[Voice], row: int) -> list[Contribution]:
-    # Who has no opinion of a node has no weight there.
+    # A hook without an opinion about a node has no weight there.
     scores = [(v, float(v.normalised[row])) for v in heard if v.normalised is not None]
     speaking = [(voice, score) for voice, score in scores if not np.isnan(score)]
     weights = sum(voice.weight for voice, _ in speaking) or 1.0

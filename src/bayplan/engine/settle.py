@@ -1,6 +1,6 @@
-"""Pods that are to be placed one after another, gangs among them all together or not at all; without a queue.
+"""Places pods one after another on a snapshot, gangs all together or not at all, without a queue.
 
-For whoever wants to know where pods would go: nothing is bound, nobody is waited for, and nobody is evicted.
+For the simulator and the tests: nothing is bound, nothing waits, and no pod is evicted.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,16 +18,16 @@ from bayplan.snapshot.cluster import Snapshot
 
 @dataclass
 class Settled:
-    """Where each pod went, or why it did not."""
+    """The node of each pod, or why it has none."""
 
     cluster: Snapshot
-    """With all who have a place."""
+    """The cluster with all placed pods."""
     seats: dict[str, Seat] = field(default_factory=dict)
-    """By UID."""
+    """The placed pods, by UID."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Why the others have no place, by UID."""
+    """Why the others have no node, by UID."""
     misfits: list[Misfit] = field(default_factory=list)
-    """Those that found none, each with what every node said."""
+    """The pods that fit nowhere, with their decisions."""
     domains: dict[GangKey, str] = field(default_factory=dict)
     """The rack or zone of each gang that has one."""
 
@@ -41,15 +41,15 @@ def settle(
     pick: Callable[[Sequence[str]], str] = lambda names: names[0],
     look: Look = lambda cluster, _: cluster,
 ) -> Settled:
-    """Give these pods their places, in this order; the turn of one member is the turn of its gang.
+    """Place these pods in this order; a gang is placed at the turn of its first member.
 
-    Members that are on nodes of the cluster count as in the scheduler: the others join them in their domain.
+    Members that are already on nodes count as in the scheduler: the others join them in their domain.
     """
     return _Settling(policies, pods, cluster, attempt=attempt, pick=pick, look=look).run()
 
 
 def on_nodes(cluster: Snapshot, mine: Pod, member: Callable[[Pod], bool]) -> list[Pod]:
-    """The members that have a node and stay, of those that the same scheduler places as this pod."""
+    """The members of this pod's scheduler that have a node and are not terminating."""
     return [
         pod
         for pod in (cluster.pods if cluster.pods_known else ())
@@ -58,7 +58,7 @@ def on_nodes(cluster: Snapshot, mine: Pod, member: Callable[[Pod], bool]) -> lis
 
 
 class _Settling:
-    """The pods, and who had his turn."""
+    """The state of one `settle`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class _Settling:
         self._found = Settled(cluster)
 
     def run(self) -> Settled:
-        """Everybody's turn, one after another."""
+        """Place every pod in turn."""
         for pod in self._pods:
             if self._waits(pod):
                 self._turn(pod)

@@ -1,6 +1,6 @@
-"""What came of judging twice: how often a candidate disagreed, and the last times that it did.
+"""Counts how often a candidate configuration disagrees with the live one, and keeps recent examples.
 
-Everything is counted from when the two sides that are compared were loaded. Written and read by one thread.
+Counting starts when the later of the two was loaded. Used by one thread only.
 """
 
 import time
@@ -25,41 +25,41 @@ class Example(Struct, frozen=True, rename="camel"):
     verb: str
     pod: str
     decision: int
-    """The live decision's number in the journal; 0 where no live policy was for the pod."""
+    """The live decision's number in the journal; 0 if no live policy applies to the pod."""
     difference: Difference
 
 
 class ShadowReport(Struct, frozen=True, rename="camel", kw_only=True):
-    """How a candidate does beside the live configuration."""
+    """A candidate's disagreements with the live configuration."""
 
     candidate: str
-    """Its file; ``""`` where there is none."""
+    """The candidate's file; ``""`` if there is no candidate."""
     generation: int = 0
-    """1 for the first candidate, one more with each that is taken over."""
+    """1 for the first candidate, one more for each that is loaded."""
     live_generation: int = 0
     policies: Sequence[str] = ()
     problem: str = ""
-    """Why the last change of the candidate was not taken over; ``""`` when it was."""
+    """Why the last change of the candidate was refused; ``""`` if it was not."""
     since: str = ""
-    """From when on is counted: when this candidate, or the live configuration, was loaded."""
+    """Start of counting: when this candidate or the live configuration was loaded, whichever was later."""
     sample_ratio: float = 1.0
     compared: int = 0
     disagreed: int = 0
     rate: float | None = None
-    """Disagreed of compared; null where nothing was compared."""
+    """``disagreed / compared``; null if nothing was compared."""
     results: Mapping[str, int] = {}
     refused_pods: int = 0
-    """Filter calls in which a node passes, and none would."""
+    """Filter calls in which a node passes live, but none with the candidate."""
     admitted_pods: int = 0
-    """Filter calls in which no node passes, and one would."""
+    """Filter calls in which no node passes live, but one with the candidate."""
     waiting: int = 0
     last_failure: str = ""
     sources: Mapping[str, str] = {}
-    """Sources that only the candidate asks, and what is wrong with each."""
+    """The sources that only the candidate uses, with the problem of each."""
     steps: Sequence[tuple[int, int, int]] = ()
-    """Each five seconds in which something was compared: when, how many, how many of them disagreed."""
+    """For each five seconds with comparisons: when, how many, and how many of them disagreed."""
     examples: Sequence[Example] = ()
-    """The last disagreements, the newest first."""
+    """The last disagreements, newest first."""
 
 
 NO_SHADOW = ShadowReport(candidate="")
@@ -78,7 +78,7 @@ class Disagreements:
         self._steps: deque[tuple[int, int, int]] = deque(maxlen=_STEPS)
 
     def compared(self, verb: str, pod: str, difference: Difference, *, decision: int) -> None:
-        """Count a comparison, and keep it where the two do not agree."""
+        """Count a comparison, and keep it as an example if the decisions differ."""
         now = self._clock()
         self.results[difference.result] += 1
         if difference.turn:
@@ -87,23 +87,23 @@ class Disagreements:
         if differs:
             self._examples.appendleft(Example(stamp(now), verb, pod, decision, difference))
         begun = int(now) // STEP_SECONDS * STEP_SECONDS
-        # A clock may go back: what comes then counts in the newest step.
+        # The clock may go back: then the comparison counts in the newest step.
         if not self._steps or self._steps[-1][0] < begun:
             self._steps.append((begun, 0, 0))
         at, count, apart = self._steps.pop()
         self._steps.append((at, count + 1, apart + differs))
 
     def failed(self, text: str) -> None:
-        """Count a call that the candidate had no answer to."""
+        """Count a call on which the candidate failed."""
         self.results["failed"] += 1
         self.last_failure = text
 
     def skipped(self) -> None:
-        """Count a call that came while too many were waiting."""
+        """Count a call that was skipped because too many were waiting."""
         self.results["skipped"] += 1
 
     def report(self, **about: object) -> ShadowReport:
-        """All of it, with what else there is to say."""
+        """The report, with these further fields."""
         compared = sum(self.results[result] for result in COMPARED)
         disagreed = compared - self.results["same"]
         return ShadowReport(

@@ -1,10 +1,10 @@
-"""What policies say of every node of the cluster about pods of a kind, as long as nodes stay as they are.
+"""The verdicts and scores of all hooks on every node, for pods of one kind: valid until a node changes.
 
-Where every hook promises that its answer about a node depends on that node alone (`reads="node"`), the answer
-about any nodes is a part of the one about all of them. So a pod like one that came before needs no policy: it
-takes a look at each node's line. The record is the same as if the hooks had been asked.
+If every hook promises that its result for a node depends on that node alone (``reads="node"``), the result
+for some nodes is a part of the result for all of them. A pod of a known kind then needs no hook, only a
+lookup for each node. The journal entry is the same as if the hooks had run.
 
-Nothing of the cluster is kept here, nor of the policies: the journal has it long after both are others.
+This holds no reference to a snapshot or a policy: the journal keeps it after both were replaced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ from bayplan.snapshot.cluster import Snapshot
 Floats = NDArray[np.float64]
 PASSES = 0
 MOST_REFUSALS = 255
-"""Each is a byte."""
+"""A verdict is one byte."""
 
 
-class Said(Struct, frozen=True, eq=False):
-    """What one hook says about each node."""
+class HookResults(Struct, frozen=True, eq=False):
+    """The result of one hook for every node of the cluster."""
 
     policy: str
     hook: str
@@ -48,8 +48,8 @@ class Said(Struct, frozen=True, eq=False):
     best: Literal["high", "low"]
 
     @classmethod
-    def of(cls, outcome: Outcome) -> "Said":
-        """What came of the hook, asked about all of them."""
+    def of(cls, outcome: Outcome) -> "HookResults":
+        """The result from the hook's outcome over all nodes."""
         hook, spec = outcome.hook, outcome.hook.spec
         return cls(
             hook.policy,
@@ -65,13 +65,13 @@ class Said(Struct, frozen=True, eq=False):
         )
 
     def points(self, rows: Rows) -> Floats | None:
-        """The scores of these nodes on the common scale; ``None`` where it has none to give."""
+        """The hook's scores of these nodes, 0 to 100; ``None`` if it has no opinion."""
         if self.scores is None:
             return None
         return normalise(self.scores[rows], range=self.range, best=self.best)
 
     def verdict_on(self, rows: Rows) -> Verdict | None:
-        """The verdict on these nodes alone."""
+        """The hook's verdict on these nodes only."""
         verdict = self.verdict
         if verdict is None:
             return None
@@ -79,7 +79,7 @@ class Said(Struct, frozen=True, eq=False):
         return Verdict(verdict.codes[rows], verdict.reasons, verdict.values, places=places, sound=True)
 
     def voice(self, rows: Rows) -> Voice:
-        """What it says about these nodes, as the journal has it."""
+        """The hook's result for these nodes, in the journal's form."""
         verdict, points = self.verdict_on(rows), self.points(rows)
         refused, codes, values = refused_rows(verdict)
         return Voice(
@@ -98,7 +98,7 @@ class Said(Struct, frozen=True, eq=False):
 
     @property
     def nbytes(self) -> int:
-        """Roughly what it takes."""
+        """Roughly its size in memory."""
         parts: list[Any] = [] if self.scores is None else [self.scores]
         if self.verdict is not None:
             by_name: Sequence[Mapping[str, Any]] = self.verdict.values
@@ -107,21 +107,21 @@ class Said(Struct, frozen=True, eq=False):
 
 
 class Standing(Struct, frozen=True, eq=False, dict=True):
-    """What is said about each node of the cluster, for pods of one kind."""
+    """The results of all hooks for every node of the cluster, for pods of one kind."""
 
-    filters: tuple[Said, ...]
-    scores: tuple[Said, ...]
+    filters: tuple[HookResults, ...]
+    scores: tuple[HookResults, ...]
     totals: Floats | None
-    """Combined scores that hold whichever nodes are asked about; ``None`` where there are no such."""
+    """Combined score of each node; ``None`` without scores, or if they depend on the nodes asked about."""
     refused_by: NDArray[np.int16]
-    """A number a node: the filter that refuses it, or -1."""
+    """For each node, the index of the filter that refuses it, or -1."""
     verdicts: NDArray[np.uint8]
-    """A number a node: 0 passes, ``k`` is refused for ``refusals[k - 1]``."""
+    """For each node: 0 passes, ``k`` is refused for ``refusals[k - 1]``."""
     refusals: tuple[tuple[str, Reason], ...]
-    """Policies with their reasons."""
+    """Each reason that occurs, with its policy."""
 
     def total(self, rows: Rows) -> Floats | None:
-        """The combined scores of these nodes alone; ``None`` where nobody has any to give."""
+        """The combined scores of these nodes; ``None`` if no policy scores."""
         if self.totals is not None:
             return self.totals[rows]
         heard = [(points, said.weight) for said in self.scores if (points := said.points(rows)) is not None]
@@ -131,20 +131,20 @@ class Standing(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def nbytes(self) -> int:
-        """Roughly what it takes."""
+        """Roughly its size in memory."""
         totals = 0 if self.totals is None else self.totals.nbytes
         said = sum(said.nbytes for said in (*self.filters, *self.scores))
         return self.verdicts.nbytes + self.refused_by.nbytes + totals + said
 
 
 def may_stand(policies: Sequence[Policy]) -> bool:
-    """Whether there can be pods about whom everything is known: a policy for every pod may prevent it."""
+    """Whether any pod can have a `Standing`: not if a policy for every pod looks beyond single nodes."""
     around = any(policy.scope is EVERY_POD and looks_around(policy) for policy in policies)
     return bool(policies) and not around
 
 
 def learn(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, attempt: Attempt) -> Standing | None:
-    """Ask about every node of the cluster; ``None`` where that is no answer for a part of them, too."""
+    """Run all hooks on every node; ``None`` if the result would not hold for a part of the nodes."""
     mine = interested(policies, pod, shadows=True)
     if not interested(policies, pod) or any(map(looks_around, mine)):
         return None
@@ -158,8 +158,8 @@ def learn(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, attempt: Atte
         verdicts[rows] = code
     absolute = not any(map(_is_relative, scored.outcomes))
     return Standing(
-        tuple(map(Said.of, filtered.outcomes)),
-        tuple(map(Said.of, scored.outcomes)),
+        tuple(map(HookResults.of, filtered.outcomes)),
+        tuple(map(HookResults.of, scored.outcomes)),
         scored.total if absolute else None,
         filtered.refused_by,
         verdicts,
@@ -168,15 +168,15 @@ def learn(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, attempt: Atte
 
 
 def _is_relative(outcome: Outcome) -> bool:
-    """Whether a score hangs on who is asked about: it is stretched, or has no opinion about some nodes."""
+    """Whether a score depends on the nodes asked about: it is stretched, or has gaps."""
     gaps = outcome.normalised is None or bool(np.isnan(outcome.normalised).any())
     return gaps or outcome.hook.spec.range is None
 
 
 def looks_around(policy: Policy) -> bool:
-    """Whether a hook of the policy may look at more than the node it answers about, or does not count."""
+    """Whether the policy may judge a node by more than that node, or is a shadow policy."""
     hooks = (*policy.of_kind("filter"), *policy.of_kind("score"))
-    # What is left when none would remain, and what is prepared, is a matter of more than one node.
+    # `prefer` depends on which nodes are left, and `prepare` sees the whole cluster.
     if policy.of_kind("prefer") or (hooks and policy.of_kind("prepare")):
         return True
     return any(hook.spec.reads != "node" or policy.shadow for hook in hooks)

@@ -1,7 +1,7 @@
-"""A decision that was known beforehand, as the journal keeps it: which nodes, and where to look up the rest.
+"""A journal entry for a known answer: it keeps the rows, and derives the rest from the `Standing`.
 
-There are thousands of these a minute, and few are ever looked at. So what each hook said about each node is
-put together when somebody asks. Everything else of an entry is as ever.
+There are thousands of these a minute, and few are ever read. So the results of each hook are put together
+only when they are read.
 """
 
 from collections import Counter
@@ -15,37 +15,37 @@ from bayplan.engine.entry import Entry, Voice
 from bayplan.engine.standing import PASSES, Standing
 
 _BYTES, _ROW_BYTES = 1024, 8
-# In place of what is worked out when somebody asks.
+# Placeholders for fields that are derived when they are read.
 NO_ROWS, NO_CODES = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int16)
 
 
 class StandingEntry(Entry, frozen=True, eq=False, kw_only=True):
-    """One decision, made of what stands about each node: ``filter``, ``prioritize`` or ``keep``."""
+    """One decision from known verdicts: a ``filter``, ``prioritize`` or ``keep``."""
 
     standing: Standing
     asked: list[int] | Rows
-    """The rows that were asked about."""
+    """The rows of the request."""
     counts: Sequence[int] = ()
     """Of a filter: how many nodes have each verdict."""
     told: Sequence[int] = ()
-    """Of an answer that was cut down: the rows that were told, the best first."""
+    """Of a ``keep``: the rows that the answer lists, best first."""
 
     @property  # type: ignore[misc]
     def rows(self) -> NDArray[np.uint32]:
-        """Which of the names the nodes were, in the order they were asked about."""
+        """The index in ``names`` of each node, in the request's order."""
         rows = np.asarray(self.asked, dtype=np.uint32)
         return rows[self.standing.verdicts[rows] == PASSES] if self.told else rows
 
     @property  # type: ignore[misc]
     def voices(self) -> tuple[Voice, ...]:
-        """What each hook said about these nodes."""
+        """Each hook's result for these nodes."""
         rows = self.rows.astype(np.intp)
         hooks = self.standing.filters if self.verb == "filter" else self.standing.scores
         return tuple(said.voice(rows) for said in hooks)
 
     @property  # type: ignore[misc]
     def refused_by(self) -> NDArray[np.int16]:
-        """A number a node: the voice that refused it, or -1."""
+        """For each node, the index of the voice that refused it, or -1."""
         rows = self.rows
         return self.standing.refused_by[rows] if self.verb == "filter" else nobody(len(rows))
 
@@ -57,16 +57,16 @@ class StandingEntry(Entry, frozen=True, eq=False, kw_only=True):
 
     @property  # type: ignore[misc]
     def kept(self) -> NDArray[np.uint32] | None:
-        """Of an answer that was cut down: the places of the nodes that were told, the best first."""
+        """Of a ``keep``: the positions in ``rows`` of the listed nodes, best first."""
         if not self.told:
             return None
         rows = self.rows
-        # Each of them is there once.
+        # Each row occurs once.
         return np.array([int((rows == row).argmax()) for row in self.told], dtype=np.uint32)
 
     @property
     def passed(self) -> int:
-        """How many of them passed."""
+        """How many nodes passed."""
         return self.counts[PASSES] if self.counts else len(self.rows)
 
     def refused_by_policy(self) -> Counter[str]:
@@ -78,10 +78,10 @@ class StandingEntry(Entry, frozen=True, eq=False, kw_only=True):
 
     @property
     def nbytes(self) -> int:
-        """Roughly what it takes, without what it shares with others."""
+        """Roughly its size in memory, without what it shares with other entries."""
         return _BYTES + _ROW_BYTES * len(self.asked)
 
     @property
     def shared(self) -> Sequence[object]:
-        """What other entries have too: names of nodes, and what is said about pods of the kind."""
+        """Objects that other entries hold too: the names of the nodes, and the `Standing`."""
         return (self.names, self.standing)

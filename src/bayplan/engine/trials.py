@@ -1,8 +1,8 @@
-"""What the filters would say of many nodes at once, each without some of its pods.
+"""Runs the filters over many nodes at once, each node without some of its pods (trial evictions).
 
-A rule that reads each node by itself, or counts around it, sees every node as a case of its own: one pass
-over all nodes is then as good as a pass for each. A rule that looks at the whole cluster must not see the
-evictions of other nodes: it is asked about one node at a time, and it alone is.
+A filter that reads each node by itself, or counts around it, sees each node as a case of its own, so one pass
+over all nodes serves for all. A filter that reads the whole cluster must not see the evictions on other
+nodes: only such filters run for one node at a time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,20 +18,20 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 
 Gone = Mapping[str, Collection[str]]
-"""UIDs of pods that have left, by the node that they were on."""
+"""UIDs of evicted pods, by their node."""
 Coming = Mapping[str, Collection[Pod]]
-"""Pods that are not there yet, by the node that is kept for them."""
+"""Nominated pods, by the node that is kept for them."""
 Texts = tuple[str, ...]
 Answer = Refusal | str | None
-"""Why a node would refuse the pod, or what failed when that was asked; ``None`` where it would take it."""
+"""Why a node would refuse the pod, or the error of a policy that failed; ``None`` if the node would pass."""
 
-_NOBODY: Coming = {}
+_NO_PODS: Coming = {}
 
 
 class Trials:
-    """Asks about one pod, again and again, with different pods gone.
+    """Judges one pod repeatedly, with different pods evicted.
 
-    Where a node is kept for somebody, it must take the pod both with him there and without him.
+    A node that is kept for other pods must pass both with them and without them.
     """
 
     def __init__(
@@ -46,27 +46,27 @@ class Trials:
         self._coming = question.cluster.expected
         self._attempt = attempt
         self.failures: list[Failure] = []
-        """Of the hooks whose word would have counted in `answers`."""
+        """Failures of hooks in `answers`."""
 
     def answers(self, gone: Gone) -> Iterator[tuple[str, Answer]]:
-        """What becomes of the pod on each of these nodes, in any order; who has heard enough may stop."""
+        """The answer for each of these nodes, in any order; lazy, so a caller may stop early."""
         again: dict[str, Collection[str]] = {}
         for node, answer in self._answers(gone, self._coming):
             if answer is None and node in self._coming:
                 again[node] = gone[node]
             else:
                 yield node, answer
-        yield from self._answers(again, _NOBODY)
+        yield from self._answers(again, _NO_PODS)
 
     def refusals(self, gone: Gone) -> dict[str, Texts]:
-        """Why each node would still refuse the pod; ``()`` where it would not."""
+        """The reasons why each node would still refuse the pod; ``()`` if it would not."""
         return {node: _texts(answer) for node, answer in self.answers(gone)}
 
     def fitting(self, gone: Gone) -> set[str]:
-        """The nodes that would take the pod."""
+        """The nodes that would pass."""
         found = self._fitting(gone, self._coming)
         again = self._kept(found)
-        return found.difference(again) | self._fitting({node: gone[node] for node in again}, _NOBODY)
+        return found.difference(again) | self._fitting({node: gone[node] for node in again}, _NO_PODS)
 
     def _kept(self, nodes: Iterable[str]) -> list[str]:
         return [node for node in nodes if node in self._coming] if self._coming else []
@@ -101,7 +101,7 @@ class Trials:
         }
 
     def _to_ask(self, decision: Decision, row: int) -> list[Policy]:
-        """Who else has to be asked about this node, for the first reason in their order."""
+        """The policies that must still run for this node, so that its first reason is the right one."""
         if not self._far or decision.passed[row]:
             return self._far
         refuser = self._order[id(decision.outcomes[decision.refused_by[row]].hook)]
@@ -109,12 +109,12 @@ class Trials:
         return self._all if first < refuser else []
 
     def _together(self, gone: Gone, coming: Coming) -> Decision | None:
-        """What those say who see one node only; ``None`` where one of them failed: nobody knows for which."""
+        """The decision of the filters that read single nodes; ``None`` if one failed, for an unknown node."""
         cluster = self._case(gone, coming)
         decision, looked = self._ask(self._near, cluster, list(gone))
         while looked:
             near = [one for one in self._near if not self._ask([one], cluster, list(gone))[1]]
-            # Nobody alone, and yet all together: nobody is to be trusted.
+            # None read the cluster alone, but all together they did: trust none of them.
             self._near = near if len(near) < len(self._near) else []
             kept = set(map(id, self._near))
             self._far = [one for one in self._all if id(one) not in kept]
@@ -126,13 +126,13 @@ class Trials:
 
     def _case(self, gone: Gone, coming: Coming) -> Snapshot:
         if not self._cluster.pods_known:
-            # Nobody sees who leaves.
+            # Without pods in view, evictions change nothing.
             return self._cluster
-        there = {node: coming[node] for node in gone if node in coming} if coming else _NOBODY
+        there = {node: coming[node] for node in gone if node in coming} if coming else _NO_PODS
         return self._cluster.cases(gone=gone, coming=there)
 
     def _ask(self, policies: list[Policy], cluster: Snapshot, names: list[str]) -> tuple[Decision, bool]:
-        """The answer, and whether somebody saw more than one node at a time."""
+        """The decision, and whether a filter read the cluster beyond a single node."""
         watched = Watched(cluster)
         load = cluster.nodes.load
         if load is not None:
@@ -146,7 +146,7 @@ class Trials:
 
 
 def _takes(decision: Decision) -> bool:
-    """Whether the one node that was asked about would do."""
+    """Whether the decision's one node passes."""
     return not decision.error and decision.refusal(0) is None
 
 

@@ -11,8 +11,8 @@ NO_NODES = "no nodes available to schedule pods"
 def unschedulable(decision: Decision) -> str:
     """Why no node is left, in kube-scheduler's words and order.
 
-    What is wrong with the pod itself is told once and without a number; a rule that no eviction could
-    satisfy comes before one that it could.
+    A reason about the pod itself stands once, without a count; among several, one that no eviction could
+    change comes first.
     """
     count = len(decision.nodes) + len(decision.not_in_view)
     head = f"0/{count} nodes are available:"
@@ -29,13 +29,13 @@ def unschedulable(decision: Decision) -> str:
             counted[text] += len(rows)
     if decision.not_in_view:
         counted[NOT_IN_VIEW.text] += len(decision.not_in_view)
-    # Sorted as texts, numbers and all: "10 x" comes before "2 y".
+    # Sorted as texts, including the counts: "10 x" comes before "2 y".
     told = ", ".join(sorted(f"{number} {text}" for text, number in counted.items()))
     return f"{head} {told}." if told else head
 
 
 def about_pod(decision: Decision) -> Reason | None:
-    """What is wrong with the pod whatever the node, where something is."""
+    """The reason that concerns the pod itself, whatever the node; ``None`` if there is none."""
     found = [
         reason
         for outcome in decision.outcomes

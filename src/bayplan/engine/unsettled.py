@@ -1,7 +1,7 @@
-"""A pod whose bind may yet land: it goes there or nowhere, and is not in its own way.
+"""Judges a pod whose bind has an unknown outcome: only its node may pass.
 
-Until the API server has said what became of a bind, the pod counts on its node with what it got there. That
-must not count against itself; and a bind to any other node would be refused, so no other is offered.
+Until the API server says what became of the bind, the pod counts on its node with its allocation. That must
+not count against the pod itself; and a bind to another node would be refused, so no other node may pass.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ UNSETTLED = Reason(
 
 @filter
 def unsettled_bind(pod: Pod, nodes: NodeTable, cluster: Snapshot) -> Verdict:
-    """The node that the pod may yet be bound to, and no other."""
+    """Refuse every node but the one that the pod may yet be bound to."""
     going = cluster.unsettled[pod.uid]
     return UNSETTLED.where([name != going for name in nodes.names], node=going)
 
@@ -34,7 +34,7 @@ _RULE = Definition("Bayplan", (("unsettled_bind", unsettled_bind),), None, ()).m
 def settled(
     policies: Sequence[Policy], pod: Pod, cluster: Snapshot | None
 ) -> tuple[Sequence[Policy], Snapshot | None]:
-    """Policies and cluster to judge the pod with: as they are, unless a bind of it is not settled."""
+    """The policies and cluster to judge the pod with: unchanged, unless its bind is unsettled."""
     going = cluster.unsettled.get(pod.uid) if cluster is not None else None
     if cluster is None or going is None:
         return policies, cluster

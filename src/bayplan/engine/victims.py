@@ -1,7 +1,7 @@
-"""Asks policies about pods that would be evicted: who is protected, and what it costs.
+"""Runs the ``protect`` and ``victims`` hooks: which pods must not be evicted, and what evictions cost.
 
-A victim that a policy protects, or a group of them that it refuses to let go, is an *objection* to the
-candidate. What is left has a price for each hook that named one; the cheapest are kept.
+A protected victim, or a group of victims that a ``victims`` hook refuses, is an *objection* to the candidate.
+Other candidates get a price from each hook; the cheapest are kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,16 @@ Price = tuple[float, ...] | None
 
 @dataclass(frozen=True)
 class Objection:
-    """Why the pods must not be evicted, and who says so."""
+    """Why pods must not be evicted, and which policy says so."""
 
     policy: str
     text: str
     of_node: str = ""
-    """The same of a node that could be freed, without names of pods: such texts are counted."""
+    """The text about the node, without names of pods: equal texts are counted."""
 
 
 class Witness:
-    """The hooks of these policies that look at victims, for one pod that wants a node."""
+    """The ``protect`` and ``victims`` hooks of these policies, for one incoming pod."""
 
     def __init__(self, policies: Sequence[Policy], question: Question, attempt: Attempt) -> None:
         self._question = question
@@ -46,7 +46,7 @@ class Witness:
         return any("node" in hook.spec.parameters for _, hook in self.pricers)
 
     def protects(self, victims: Sequence[Pod]) -> Objection | None:
-        """Who protects one of them."""
+        """The first objection of a ``protect`` hook to evicting one of these pods."""
         for policy, hook in self.guards:
             for victim in victims:
                 reason, failure = self._ask(policy, hook, lift.protects, {"victim": victim})
@@ -62,7 +62,7 @@ class Witness:
         return None
 
     def prices(self, victims: Sequence[Pod], node: str) -> list[Price] | Objection:
-        """What evicting them costs, hook by hook, or why they must stay."""
+        """The price of evicting these pods, from each ``victims`` hook, or an objection."""
         known: dict[str, Any] = {"victims": tuple(victims)}
         if self.needs_nodes:
             cluster = self._question.cluster
@@ -97,7 +97,7 @@ class Witness:
         return answer, failure
 
     def _ready(self, policy: Policy, available: dict[str, Any]) -> tuple[Any, Failure | None]:
-        """What the policy prepared for this pod, once for all candidates."""
+        """The policy's prepared value for this pod, made once for all candidates."""
         known = self._prepared.get(id(policy))
         if known is None:
             ready, failure = None, None
@@ -112,29 +112,29 @@ class Witness:
 
 @dataclass(frozen=True)
 class Outbid:
-    """A node whose victims cost more than those of another one."""
+    """A node whose victims cost more than those on another node."""
 
     node: str
     by: str
-    """The other one."""
+    """The cheaper node."""
     hook: int | None
-    """Which of the hooks says so; ``None`` where it would break more budgets."""
+    """The index of the hook whose price decided; ``None`` if broken budgets did."""
 
 
 def cheapest(
     violations: Mapping[str, int], prices: Mapping[str, Sequence[Price]]
 ) -> tuple[list[str], list[Outbid]]:
-    """The nodes whose victims cost least, by what each hook says in turn, and those without a price.
+    """The nodes whose victims cost least, by each hook's price in turn, and the nodes that were outbid.
 
-    Then the others. ``violations`` has the budgets that evictions would break on each node, and ``prices``
-    what each hook says of it.
+    A node without a price stays. ``violations`` has the number of broken budgets of each node, ``prices``
+    each hook's price.
     """
     hooks = max(map(len, prices.values()), default=0)
     rounds: list[tuple[int | None, dict[str, Price]]] = [
         (hook, {node: said[hook] for node, said in prices.items()}) for hook in range(hooks)
     ]
     if any(price is not None for said in prices.values() for price in said):
-        # A budget that people set with Kubernetes' own means outweighs any price of ours.
+        # A PodDisruptionBudget outweighs any price of a policy.
         rounds.insert(0, (None, {node: (float(broken),) for node, broken in violations.items()}))
     left = list(violations)
     outbid: list[Outbid] = []

@@ -1,6 +1,7 @@
-"""A cluster that notes whether somebody looked at what pods are where, all over it.
+"""A snapshot that notes whether a hook read the pods of the whole cluster.
 
-Nodes themselves, their labels and sizes, are the same whoever leaves: who reads those has seen nothing.
+Reading the nodes themselves, such as labels and allocatable resources, does not count: evictions do not
+change them.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,25 +13,25 @@ from bayplan.snapshot.row import Node
 from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.units import Units
 
-_SAME_WHOEVER_LEAVES = frozenset(
+_WITHOUT_PODS = frozenset(
     {"nodes", "objects", "rows", "find", "pods_known", "unsettled", "expected", "looked"}
 )
-_SAME_OF_NODES = frozenset({"names", "kinds", "ours", "resources", "column_names", "pods_known"})
-_OF_NODES_ALONE = ("allocatable", "capacity")
+_NODES_WITHOUT_PODS = frozenset({"names", "kinds", "ours", "resources", "column_names", "pods_known"})
+_FIXED_RESOURCES = ("allocatable", "capacity")
 
 
 class Watched(Snapshot):
-    """The same cluster, watched."""
+    """A snapshot that notes reads of pods."""
 
     looked = False
-    """Whether somebody saw pods of other nodes than those that he was asked about."""
+    """Whether a hook read pods of other nodes than those that it was asked about."""
 
     def __init__(self, cluster: Snapshot) -> None:
         self.__dict__.update(cluster.__dict__, rows=cluster.rows, nodes=_Nodes(cluster.nodes, self._note))
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name not in _SAME_WHOEVER_LEAVES and not name.startswith("_"):
+        if name not in _WITHOUT_PODS and not name.startswith("_"):
             self._note()
         return found
 
@@ -39,7 +40,7 @@ class Watched(Snapshot):
 
 
 class _Nodes(NodeTable):
-    """Its nodes, watched."""
+    """The node table of a `Watched` snapshot; notes reads of pods."""
 
     __slots__ = ("_note",)
 
@@ -49,7 +50,7 @@ class _Nodes(NodeTable):
         self._note = note
 
     def __getattribute__(self, name: str) -> Any:
-        if name not in _SAME_OF_NODES and not name.startswith("_"):
+        if name not in _NODES_WITHOUT_PODS and not name.startswith("_"):
             super().__getattribute__("_note")()
         return super().__getattribute__(name)
 
@@ -67,5 +68,5 @@ def _of_pods(column: Any) -> bool:
     if not isinstance(column, str):
         return isinstance(column, PodColumn | Units)
     resource = split_resource(column)
-    of_node = column in FLAGS or column in LABELS or (resource and resource[1] in _OF_NODES_ALONE)
+    of_node = column in FLAGS or column in LABELS or (resource and resource[1] in _FIXED_RESOURCES)
     return not of_node

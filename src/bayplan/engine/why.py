@@ -1,8 +1,8 @@
-"""Why a pod is where it is, or is nowhere: told from the journal's entries about it.
+"""Explains from the journal why a pod is on its node, or on none.
 
 kube-scheduler asks ``filter`` about the nodes that its own plugins let pass, and ``prioritize`` about those
-that are left after all filters. What it never asked about, we never saw: it was refused by others, or not
-looked at (kube-scheduler samples large clusters).
+that pass all filters. It never asks about nodes that another plugin refused, or that it did not look at (it
+samples large clusters).
 """
 
 from collections import Counter
@@ -34,29 +34,29 @@ class RefusedGroup(Struct, frozen=True, rename="camel"):
     reason: str
     count: int
     nodes: list[str]
-    """The first few of them."""
+    """The first few of these nodes."""
     details: list[str]
-    """The numbers behind each of those."""
+    """The reason's detail for each of ``nodes``."""
     change: str
-    """What would have to change for them to pass; ``""`` where the policy does not say."""
+    """What would have to change for the nodes to pass; ``""`` if the policy does not say."""
     shadow: bool = False
-    """A shadow policy would have refused them; nothing came of it."""
+    """Whether a shadow policy would have refused them, without effect."""
 
 
 class LeftOut(Struct, frozen=True, rename="camel"):
-    """Candidates for preemption that one policy kept out for one reason."""
+    """Candidates for preemption that one policy dropped for one reason."""
 
     policy: str
     reason: str
     count: int
     nodes: list[str]
-    """The first few of them."""
+    """The first few of these candidates."""
     shadow: bool = False
-    """A shadow policy would have kept them out; nothing came of it."""
+    """Whether a shadow policy would have dropped them, without effect."""
 
 
 class HookRun(Struct, frozen=True, rename="camel"):
-    """One hook that was run for the attempt."""
+    """One hook that ran in the attempt."""
 
     policy: str
     hook: str
@@ -64,14 +64,14 @@ class HookRun(Struct, frozen=True, rename="camel"):
     milliseconds: float
     failure: str = ""
     ignored: bool = False
-    """It failed, and its ``failurePolicy: Ignore`` made it abstain."""
+    """Whether the hook failed and abstains, by ``failurePolicy: Ignore``."""
     void: bool = False
-    """A soft filter that would have left no node, and so did not count."""
+    """Whether this is a soft filter that would have left no node, and so did not count."""
     shadow: bool = False
 
 
 class Told(Struct, frozen=True, rename="camel"):
-    """One thing that happened to the pod, in a line."""
+    """One journal entry about the pod, in a line."""
 
     decision: int
     at: str
@@ -80,58 +80,58 @@ class Told(Struct, frozen=True, rename="camel"):
 
 
 class Why(Struct, frozen=True, rename="camel"):
-    """All that is known about a pod's last attempt."""
+    """Everything known about a pod's last attempt."""
 
     pod: str
     uid: str
     decision: int
-    """Number of the journal's entry; 0 where it was worked out just now."""
+    """Number of the journal's entry; 0 if it was not taken from a journal."""
     at: str
     generation: int
     offered: int
-    """How many nodes kube-scheduler asked about, or the scheduler looked at."""
+    """How many nodes kube-scheduler asked about, or our scheduler looked at."""
     passed: int
     refused: list[RefusedGroup]
-    """Those of shadow policies come last, and count for nothing."""
+    """The groups of shadow policies come last, and have no effect."""
     not_in_view: list[str]
     never_offered: int | None
-    """Nodes of the cluster that it did not ask about; ``None`` where the cluster is not known."""
+    """How many nodes of the cluster were not asked about; ``None`` if the cluster is not known."""
     never_offered_nodes: list[str]
     ranking: list[Ranked]
     chosen: str
-    """The node that the pod is on; ``""`` where it waits."""
+    """The node that the pod is on; ``""`` if it waits."""
     error: str
     observe: bool
     weight: float
-    """The extender's weight that points are counted with."""
+    """The weight of the extender in kube-scheduler, which the points are multiplied by."""
     history: list[Told]
     event: str = ""
-    """Of a pod that was refused everywhere: our part of kube-scheduler's event, in its words."""
+    """Of a pod that every node was refused for: our part of kube-scheduler's event, in its words."""
     bind_error: str = ""
     """Why the last bind of this attempt was refused."""
     left_out: list[LeftOut] = []
-    """Of the attempt's preemption."""
+    """The candidates that were dropped in the attempt's preemption."""
     hooks: list[HookRun] = []
     kept_out: str = ""
-    """Which policy keeps the pod out of the queue, and why; ``""`` where none does."""
+    """Which policy keeps the pod out of the queue, and why; ``""`` if none does."""
     pods_seen: bool = True
-    """Whether it can be seen where pods are; a journal on disk has what was seen then."""
+    """Whether the answerer sees the pods of the cluster now; a journal on disk does not."""
     pods_followed: bool = True
-    """Whether the server follows pods at all."""
+    """Whether the server watches pods at all."""
     kept: int = 0
-    """How many of the nodes that passed kube-scheduler was told; 0 where it was told all of them."""
+    """With ``keep``: how many of the passing nodes the answer listed; 0 for all of them."""
     kept_nodes: list[str] = []
-    """The first few of them."""
+    """The first few of the listed nodes."""
     turn: int = 0
-    """How often the pod was told others before them."""
+    """With ``keep``: how many earlier answers listed other nodes to this pod."""
     gone: bool = False
-    """The pod has ended, or was deleted: ``chosen`` is where it was."""
+    """Whether the pod has ended or was deleted; ``chosen`` is the node that it was on."""
     evicted_for: str = ""
-    """The pod that it had to leave for, of the last eviction that we asked for."""
+    """The pod that this one had to leave for, in the last eviction that Bayplan asked for."""
     schedules: bool = False
-    """Bayplan places pods itself, as ``bayplan schedule``: kube-scheduler has no say."""
+    """Whether Bayplan places pods itself (``bayplan schedule``), without kube-scheduler."""
     plugins: dict[str, float] = {}
-    """What kube-scheduler's own plugins give to the nodes of the ranking, where they were asked too."""
+    """Points that kube-scheduler's own plugins give to the ranked nodes, if they were worked out too."""
 
 
 def explain(
@@ -142,29 +142,29 @@ def explain(
     to_wire: ToWire | None,
     weight: float = 1.0,
 ) -> Why | None:
-    """The last attempt of the pod that these entries are about, the newest first; ``None`` without one.
+    """Explain the last attempt of a pod from its entries, newest first; ``None`` if there was none.
 
-    ``to_wire`` is nothing where Bayplan places pods itself: nobody is told scores then.
+    ``to_wire`` is ``None`` if Bayplan places pods itself: scores are not sent to kube-scheduler then.
     """
-    # A pod of the same name that is gone is another pod.
+    # An earlier pod of the same name has another UID.
     entries = [entry for entry in entries if entry.pod.uid == entries[0].pod.uid]
     verbs = [entry.verb for entry in entries]
-    # Of an extender that is asked for scores alone, these are all there is.
+    # An extender without a filterVerb has prioritize entries only.
     place = next((verbs.index(verb) for verb in ("filter", "gate", "prioritize") if verb in verbs), None)
     if place is None:
         return None
-    # A pod that was never let in was judged on no node.
+    # A pod that a gate keeps out was judged on no node.
     judged = verbs[place] != "gate"
-    # By their order: numbers begin anew with each start, and a journal on disk has several.
+    # By position: numbers start again with each process, and a journal on disk may span several.
     filtered, since = entries[place], entries[:place]
     cut = next((entry for entry in since if entry.verb == "keep"), None)
-    # Where one node was told nobody asks for scores: those that it was chosen by are all there are.
+    # With one node in the answer no prioritize follows; then the scores of ``keep`` are shown.
     scored = next((entry for entry in entries[: place + 1] if entry.verb == "prioritize"), cut)
     bound = next((entry for entry in since if entry.verb == "bind"), None)
     preempted = next((entry for entry in since if entry.verb == "preempt"), None)
     offered = [*filtered.nodes, *filtered.not_in_view]
     if to_wire is None:
-        # Every node is looked at, of those that were there then.
+        # Our scheduler looks at every node that there was at that time.
         every_node = filtered.names
     missing = None if every_node is None or not judged else sorted(set(every_node) - set(offered))
     return Why(
@@ -199,12 +199,12 @@ def explain(
 
 
 def stamp(at: float) -> str:
-    """A moment as RFC 3339 has it, in UTC."""
+    """A time in RFC 3339, in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def what_would_help(reason: Reason) -> str:
-    """What would have to change for a node to pass, as far as the reason says."""
+    """What would have to change for a node to pass, if the reason says so."""
     if reason.advice:
         return reason.advice
     helps = [_HELP[topic] for topic in sorted(reason.helped_by) if topic in _HELP]
@@ -219,13 +219,13 @@ def what_would_help(reason: Reason) -> str:
 
 
 def refused_groups(entry: Entry) -> list[RefusedGroup]:
-    """Who refused how many nodes for which reason, the most first; shadow policies at the end."""
+    """The refused nodes by policy and reason, largest group first; shadow policies last."""
     groups = [_group(entry, voice, reason, places) for voice, reason, places in entry.groups()]
     return [*sorted(groups, key=lambda group: -group.count), *_shadowed(entry)]
 
 
 def left_out(entry: Entry, *, limit: int | None = _EXAMPLES) -> list[LeftOut]:
-    """Of a preemption: who left which candidates out, and why; with so many names of each, or all.
+    """The dropped candidates of a preemption by policy and reason, with ``limit`` names each, or all.
 
     Shadow policies come last.
     """
@@ -239,16 +239,16 @@ def left_out(entry: Entry, *, limit: int | None = _EXAMPLES) -> list[LeftOut]:
 
 
 def bound_node(entries: Sequence[Entry]) -> str:
-    """The node that the pod of the newest entry was bound to by us; ``""`` where it was not.
+    """The node that we bound the pod of the newest entry to; ``""`` if we did not.
 
-    A StatefulSet uses names again: a pod of another UID is another pod.
+    A StatefulSet reuses names: a pod with another UID is another pod.
     """
     uid = entries[0].pod.uid if entries else ""
     return next((e.node for e in entries if e.verb == "bind" and not e.error and e.pod.uid == uid), "")
 
 
 def _shadowed(entry: Entry) -> Iterator[RefusedGroup]:
-    """What shadow policies would have refused, of the nodes that passed."""
+    """The passing nodes that shadow policies would have refused."""
     for voice in entry.voices:
         if not voice.shadow or voice.void or voice.rows is None or voice.codes is None:
             continue
@@ -275,7 +275,7 @@ def _group(entry: Entry, voice: Voice, reason: Reason, places: list[int]) -> Ref
 
 
 def _event(entry: Entry, *, never_offered: int) -> str:
-    """Equal reasons are one, whoever gave them, and the lines are sorted as texts: so kube-scheduler does."""
+    """Our part of kube-scheduler's event: it merges equal reasons and sorts the lines as texts."""
     if entry.error or entry.observe or entry.passed or not entry.offered:
         return ""
     counts: Counter[str] = Counter()

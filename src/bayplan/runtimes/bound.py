@@ -1,6 +1,7 @@
-"""Tells policies that a pod was bound. It is for them to know, and for nobody to wait for.
+"""Calls the ``bound`` hooks of policies in the background, after a pod was bound.
 
-Each is told once at the most: what is not told when the server ends, or when too much waits, is never told.
+Each hook is called at most once per bind: calls that still wait when the server ends are dropped, and so are
+calls over the limit.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ class _News:
 
 
 class TellBound:
-    """The binds that policies are still to be told of."""
+    """The queue of ``bound`` hooks to call."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class TellBound:
         on_dropped: Callable[[], object] = lambda: None,
         limit: int = _LIMIT,
     ) -> None:
-        """``ran`` is told of the hooks that were called; ``on_dropped`` of each that will not be."""
+        """``ran`` gets each attempt that called hooks; ``on_dropped`` is called for each dropped call."""
         self._workers = workers
         self._cluster = cluster
         self._ran = ran
@@ -55,7 +56,7 @@ class TellBound:
         self._warnings = Sparingly()
 
     def tell(self, policies: Sequence[Policy], pod: Pod, node: str) -> None:
-        """The pod is bound to the node: those of these policies that want to know will be told."""
+        """Queue the ``bound`` hooks of the policies that apply to this pod."""
         hooks = [hook for policy in interested(policies, pod) for hook in policy.of_kind("bound")]
         for hook in hooks:
             if len(self._waiting) >= self._limit:
@@ -66,7 +67,7 @@ class TellBound:
             self._idle.clear()
 
     async def run(self) -> None:
-        """Tell what there is to tell, until cancelled."""
+        """Call queued hooks until cancelled."""
         while True:
             await self._some.wait()
             batch = deque(self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting))))
@@ -76,7 +77,7 @@ class TellBound:
                 self._idle.set()
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Wait until all is told, if that does not take too long."""
+        """Wait until all hooks were called, at most ``timeout_seconds``."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self._idle.wait()
@@ -94,7 +95,7 @@ class TellBound:
                 log.exception("telling policies of binds failed")
                 why = f"telling failed: {type(error).__name__}"
             if len(batch) == before:
-                # Nobody came to it: the rest would fare no better.
+                # Not one hook was called: the rest would fail in the same way.
                 for news in batch:
                     self._drop(news.hook, why)
                 return
@@ -105,12 +106,12 @@ class TellBound:
         def work(attempt: Attempt) -> None:
             nonlocal last
             if last is not None:
-                # It overran, which is counted. Other calls are not to blame: a new attempt does the rest.
+                # The last hook overran: count that. A new attempt calls the others, which are not to blame.
                 if last.hook.policy in attempt.given_up:
                     self._call(last, cluster, attempt)
             else:
                 while batch:
-                    # Taken before it is told: whatever happens then, nobody is told twice.
+                    # Removed before the call: whatever happens, no hook is called twice.
                     last = batch.popleft()
                     self._call(last, cluster, attempt)
             self._ran(attempt)

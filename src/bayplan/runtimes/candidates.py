@@ -1,7 +1,7 @@
-"""Another candidate without a restart: its own files are watched, and the live ones say which those are.
+"""Reloads the candidate configuration when its files change, or when the live one names another.
 
-A candidate that cannot be used is refused alone: the old one goes on, and the live configuration can be
-changed all the same.
+A candidate that cannot be loaded is refused by itself: the old candidate goes on, and the live configuration
+can still be reloaded.
 """
 
 import logging
@@ -25,7 +25,7 @@ def _plain_options(live: Loaded, candidate: Candidate) -> ShadowOptions:
 
 
 class CandidateReloader:
-    """Keeps a server's candidate as its files, and the live configuration, say."""
+    """Keeps a server's candidate up to date with its files and with the live configuration."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class CandidateReloader:
         options_for: Callable[[Loaded, Candidate], ShadowOptions] = _plain_options,
         counted: frozenset[str] = COUNTED,
     ) -> None:
-        """``load`` reads it as `load_candidate` does; ``options_for`` says how it judges."""
+        """``load`` reads a candidate as `load_candidate` does; ``options_for`` makes its options."""
         self._live = live
         self._generations = generations
         self._load_candidate = load
@@ -50,23 +50,23 @@ class CandidateReloader:
         generations.shadow.problem = self._problem
 
     def start(self) -> None:
-        """Begin to watch the candidate's files, where there is one."""
+        """Begin to watch the candidate's files, if there is a candidate."""
         if self._path is not None:
             self._watch(self._path)
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
         self._reloader = self._task = None
 
     def ask(self) -> None:
-        """Load it again now, as SIGHUP does."""
+        """Reload the candidate now, as SIGHUP does."""
         if self._reloader is not None:
             self._reloader.ask()
 
     def follow(self, live: Loaded) -> None:
-        """Do as a changed live configuration says: another candidate, none, or more of the same."""
+        """Follow a changed live configuration: another candidate, none, or other settings for it."""
         before, self._live = self._live.config.shadow, live
         path = candidate_path(live)
         if path != self._path:

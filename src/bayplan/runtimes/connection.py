@@ -1,7 +1,7 @@
-"""HTTP connections of people and their tools, with deadlines and a cap on their number.
+"""The HTTP server of the ops port and the page: aiohttp, with deadlines and a limit on connections.
 
-aiohttp closes idle connections. It has no clock for a caller that sends its headers byte by byte or
-never reads its answer, and it hangs up on one that closed its own half and waits for the answer.
+aiohttp closes idle connections. It has no timeout for a caller that sends its headers byte by byte or never
+reads its answer, and it hangs up on a caller that closed its own half and waits for the answer.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ _NOT_HTTP = b'{"Error":"these bytes are not a valid HTTP/1.1 request"}'
 
 
 class _Connection(web.RequestHandler):
-    """One connection: cut when its headers take too long, or nobody reads the answer."""
+    """One connection; closed if its headers take too long or its answer is not read."""
 
     __slots__ = (
         "_answering",
         "_busy",
-        "_due",
+        "_deadline",
         "_header_seconds",
         "_http",
         "_idle_since",
@@ -44,7 +44,7 @@ class _Connection(web.RequestHandler):
         self._http = http
         self._header_seconds = header_seconds
         self._write_seconds = write_seconds
-        self._due: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
         self._busy = False
         self._answering: Any = None
         self._said_all = False
@@ -52,7 +52,7 @@ class _Connection(web.RequestHandler):
         self.asked = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Here and not where the protocol is made: a burst makes many before the first is connected.
+        # Checked here, not where the protocol is made: a burst makes many before the first is connected.
         if self._http.full():
             self.force_close()
             transport.close()
@@ -61,18 +61,18 @@ class _Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         if not self._busy:
-            # From the first byte of the headers to the last: more bytes in between do not wind it again.
+            # One deadline for all headers: more bytes do not extend it.
             self._busy = True
-            self._wind(self._header_seconds)
+            self._set_deadline(self._header_seconds)
         super().data_received(data)
 
     def headers_complete(self, body: Any) -> None:
-        """The request can be answered now; the body has a clock of its own."""
+        """The headers are complete: clear their deadline; the body has one of its own."""
         self._answering = body
-        self._wind(None)
+        self._set_deadline(None)
 
     def answered(self) -> None:
-        """The next byte starts a new request."""
+        """The request was answered: the next byte starts a new one."""
         self._busy = False
         self._answering = None
         self._idle_since, self.asked = self._loop.time(), True
@@ -81,26 +81,26 @@ class _Connection(web.RequestHandler):
 
     @property
     def waits_since(self) -> float | None:
-        """Since when the caller has to send or to read something; ``None`` while an answer is made."""
+        """Since when the connection waits for its caller; ``None`` while it works on an answer."""
         return None if self._answering is not None else self._idle_since
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """True keeps our half open, for a caller that has sent whole requests and waits for answers."""
+        """Return True to keep our half open, if the caller still waits for answers to whole requests."""
         self._said_all = True
         bodies = [body for _, body in self._messages]
         if self._answering is not None:
             bodies.append(self._answering)
-        # TLS has no half: asyncio closes both, whatever is said here.
+        # TLS has no half-closed state: asyncio closes both halves whatever this returns.
         return self.ssl_context is None and bool(bodies) and all(body.is_eof() for body in bodies)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._wind(None)
+        self._set_deadline(None)
         super().connection_lost(exc)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the answer; a caller that does not take it is cut off."""
+        """Send the answer; cut off a caller that does not read it."""
         due = self._loop.call_later(self._write_seconds, self.abort)
         try:
             return await super().finish_response(request, resp, start_time)
@@ -114,7 +114,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Bytes that are no HTTP are said once in a while: a port scanner sends nothing else."""
+        """Refuse bytes that are no HTTP; logged sparingly, since port scanners send nothing else."""
         if status != 400:
             return super().handle_error(request, status, exc, message)
         reason = " ".join(str(exc or message).split())[:200]
@@ -124,24 +124,24 @@ class _Connection(web.RequestHandler):
         return response
 
     def abort(self) -> None:
-        """Close it without another word."""
-        # Closing would wait until what is left was sent, which is what does not happen here.
+        """Close the connection and drop what is not sent."""
+        # `close` would wait until everything is sent, which never happens here.
         if self.transport is not None:
             self.transport.abort()
 
-    def _wind(self, seconds: float | None) -> None:
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
+    def _set_deadline(self, seconds: float | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
         if seconds is not None:
-            self._due = self._loop.call_later(seconds, self.force_close)
+            self._deadline = self._loop.call_later(seconds, self.force_close)
 
 
 class HttpServer(web.Server):
-    """Makes connections for a listening socket."""
+    """Makes a connection for each accepted socket."""
 
     def __init__(self, handler: Handler, limits: Limits, *, setting: str = "") -> None:
-        """``setting`` is what to raise where too many connect; ``""`` where nobody can set their number."""
+        """``setting`` names the limit on connections, for the warning; ``""`` if it cannot be set."""
         super().__init__(self._answer, request_factory=self._request)
         self.warnings = Sparingly()
         self.limits = limits
@@ -152,9 +152,9 @@ class HttpServer(web.Server):
             "write_seconds": limits.body_seconds,
             "keepalive_timeout": limits.keep_alive_seconds,
             "access_log": None,
-            # What is left of a body that was refused is read for so long, so that its sender sees why.
+            # The rest of a refused body is read for so long, so that its sender gets to read the answer.
             "lingering_time": min(5.0, limits.body_seconds),
-            # kube-scheduler sends plain JSON; a few bytes of gzip can be gigabytes.
+            # A few bytes of gzip can expand to gigabytes.
             "auto_decompress": False,
         }
 
@@ -162,7 +162,7 @@ class HttpServer(web.Server):
         return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
 
     def full(self) -> bool:
-        """Whether one more connection is one too many: there is none that could go for it."""
+        """Whether one more connection must be refused; closes the longest idle one to make room."""
         if len(self._connections) < self.limits.max_connections:
             return False
         gone = longest_waiting(each for each in self._connections if isinstance(each, _Connection))
@@ -171,7 +171,7 @@ class HttpServer(web.Server):
         if gone is None:
             return True
         gone.abort()
-        # Now: many can come before it is told that it was closed.
+        # Not left to `connection_lost`: many connections may come before it is called.
         del self._connections[gone]
         return False
 

@@ -1,7 +1,6 @@
-"""Who has to go where too many are connected: whoever has kept us waiting for the longest.
+"""Chooses the connection to close when too many are open: the one that waits for its caller for longest.
 
-A newcomer that was refused instead could be kubelet or kube-scheduler, and those inside may be many that
-never say a word.
+Refusing the new connection instead could refuse kubelet or kube-scheduler, while the open ones may be idle.
 """
 
 from collections.abc import Iterable
@@ -15,12 +14,12 @@ class Guest(Protocol):
 
     @property
     def asked(self) -> bool:
-        """Whether a request of it was answered."""
+        """Whether a request was answered on this connection."""
         ...
 
     @property
     def waits_since(self) -> float | None:
-        """Since when its caller has to send or to read something; ``None`` while an answer is made."""
+        """Since when the connection waits for its caller; ``None`` while it works on an answer."""
         ...
 
 
@@ -28,12 +27,12 @@ G = TypeVar("G", bound=Guest)
 
 
 def longest_waiting(guests: Iterable[G]) -> G | None:
-    """The one to close for a newcomer, one that never asked anything if there is any; ``None`` for nobody."""
+    """The connection to close for a new one, preferably one without a request so far; ``None`` for none."""
     waiting = [(guest.asked, guest.waits_since, guest) for guest in guests if guest.waits_since is not None]
     return min(waiting, key=lambda each: each[:2])[2] if waiting else None
 
 
 def too_many(limits: Limits, *, closed: Guest | None, hint: str) -> str:
-    """What the log says of it."""
+    """The warning for the log."""
     done = "more are refused" if closed is None else "the one that says nothing for longest goes for the next"
     return f"{limits.max_connections} connections are open, {done}: {hint}"

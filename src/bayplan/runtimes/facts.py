@@ -1,4 +1,4 @@
-"""What every server says of itself: its policies' threads, its sources, its view, its journal."""
+"""Facts that every server reports: policy threads, sources, view, journal."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from bayplan.state.sources.book import Sources
 
 
 def of_threads(workers: Workers) -> dict[str, Any]:
-    """How the threads are that policies run in."""
+    """The state of the policy threads."""
     return {
         "stuck": len(workers.stuck()),
         "unhealthy": sorted(workers.unhealthy()),
@@ -22,7 +22,7 @@ def of_threads(workers: Workers) -> dict[str, Any]:
 
 
 def of_sources(sources: Sources) -> dict[str, Any]:
-    """How each source is, and how old its values are."""
+    """The state of each source, and the age of its values."""
     found: dict[str, Any] = {}
     for name, problem in sources.problems().items():
         each = sources.polled.get(name) or sources.asked[name]
@@ -34,7 +34,7 @@ def of_sources(sources: Sources) -> dict[str, Any]:
 
 
 def count_sources(metrics: SourceMetrics, sources: Sources) -> None:
-    """Bring the gauges about sources up to date."""
+    """Set the gauges about sources."""
     metrics.forget()
     for name, poller in sources.polled.items():
         metrics.age.labels(name).set(poller.age_seconds)
@@ -45,20 +45,20 @@ def count_sources(metrics: SourceMetrics, sources: Sources) -> None:
 
 
 def of_journal(journal: Journal, file: JournalFile | None) -> dict[str, Any]:
-    """How much is in it, and whether it gets to the disk."""
+    """The size of the journal, and the state of its file."""
     found: dict[str, Any] = {"decisions": len(journal), "bytes": journal.size_bytes}
     return found if file is None else found | {"file": str(file.path), "problem": file.problem}
 
 
 def of_view(seen: Snapshot | None) -> dict[str, Any]:
-    """What is in view; nothing where nothing is."""
+    """The numbers of nodes and pods in view; empty without a view."""
     if seen is None:
         return {}
     return {"nodes": len(seen.nodes), "pods": len(seen.pods) if seen.pods_known else None}
 
 
 def overrun_notes(workers: Workers, policies: Iterable[Policy]) -> dict[str, str]:
-    """For each policy whether it overran; empty texts where not."""
+    """For each policy a text about its overruns; empty if it had none."""
     return {f"policy {policy.name}": _overran(workers, policy.name) for policy in policies}
 
 

@@ -11,5 +11,5 @@ except ImportError:  # not on every platform
 
 
 def run_in_fast_loop(main: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Run it on uvloop where that exists, on asyncio elsewhere."""
+    """Run ``main`` on uvloop if it is installed, else on asyncio's own loop."""
     run_apart(main(), loop_factory=uvloop.new_event_loop if uvloop else None)

@@ -1,6 +1,6 @@
-"""What a reload replaces, as one thing: policies, their sources, and what was imported for them.
+"""A generation: what a reload replaces as a whole: policies, their sources, and their imported modules.
 
-Whoever decides takes the generation that is there at the time and stays with it to the end.
+A request takes the current generation when it starts, and keeps it to the end.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from bayplan.state.sources.book import Sources
 
 @dataclass(kw_only=True)
 class Generation:
-    """One set of policies at work."""
+    """One set of policies in force."""
 
     number: int
     policies: Sequence[Policy]
     sources: Sources
     told: Configuration = field(default_factory=Configuration)
-    """How a recording tells of it."""
+    """The configuration as a recording describes it."""
     edition: Edition = field(default_factory=current_edition)
-    """What was imported for it."""
+    """The modules that were imported for its policies."""
     _polling: WatchedTask | None = None
     _users: int = 0
     _unused: asyncio.Event = field(default_factory=asyncio.Event)
@@ -37,17 +37,17 @@ class Generation:
 
     @property
     def shadows(self) -> set[str]:
-        """The policies that change nothing, and can be left out without a difference."""
+        """The names of its shadow policies, which change no answer."""
         return {policy.name for policy in self.policies if policy.shadow}
 
     @property
     def problem(self) -> str:
-        """Why its sources are not asked any more; ``""`` while they are."""
+        """Why its sources are not polled any more; ``""`` while they are."""
         return self._polling.problem if self._polling is not None else ""
 
     @contextlib.contextmanager
     def used(self) -> Iterator[Self]:
-        """It is needed while the block runs, and does not end before."""
+        """Keep the generation from ending while the block runs."""
         self._users += 1
         self._unused.clear()
         try:
@@ -58,16 +58,16 @@ class Generation:
                 self._unused.set()
 
     def start(self) -> None:
-        """Begin to ask its sources."""
+        """Begin to poll its sources."""
         if self.sources.polled:
             self._polling = WatchedTask(self.sources.run(), "sources are not asked")
 
     def let_go(self) -> None:
-        """Do not wait for those that use it."""
+        """Let `end` not wait for users any more."""
         self._unused.set()
 
     async def end(self) -> None:
-        """Poll its sources no more; when its last user is gone, close them and forget what was imported."""
+        """Stop polling; after the last user has gone, close the sources and unload the modules."""
         if self._polling is not None:
             await self._polling.end()
         await self._unused.wait()
@@ -75,6 +75,6 @@ class Generation:
         self.edition.forget()
 
     async def retire(self) -> None:
-        """End, as another one has taken its place, and give the memory back."""
+        """End a generation that was replaced, and free its memory."""
         await self.end()
         collect_soon()

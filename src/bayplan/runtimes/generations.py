@@ -1,7 +1,4 @@
-"""The policies at work, one generation after another, and the candidate beside them.
-
-What a reload replaces is replaced here, whichever the door; what the door makes of it is its own matter.
-"""
+"""The current generation, the older ones still in use, and the candidate: what a reload switches."""
 
 import asyncio
 from typing import Generic, TypeVar
@@ -15,11 +12,11 @@ G = TypeVar("G", bound=Generation)
 
 
 class Generations(Generic[G]):
-    """The generation that is at work, and those before it that are still used."""
+    """The current generation, and older ones that requests still use."""
 
     def __init__(self, first: G, *, shadow: Shadow, metrics: Metrics) -> None:
         self.current = first
-        """Whoever decides takes it, and stays with it to the end."""
+        """The generation for new requests; a request keeps its generation to the end."""
         self.shadow = shadow
         self.metrics = metrics
         metrics.edition = first.edition
@@ -27,16 +24,16 @@ class Generations(Generic[G]):
 
     @property
     def next_number(self) -> int:
-        """Of the generation that comes after this one."""
+        """The number of the next generation."""
         return self.current.number + 1
 
     def start(self, candidate: ShadowOptions | None) -> None:
-        """Begin with the first one, and with this candidate beside it."""
+        """Start the first generation and this candidate."""
         self.current.start()
         self.adopt_candidate(candidate)
 
     def adopt(self, fresh: G) -> G:
-        """Decide with this one from now on; the old one ends when nobody uses it any more."""
+        """Switch to this generation; the old one ends when no request uses it any more."""
         old = self.current
         fresh.sources.take_over(old.sources)
         fresh.start()
@@ -50,13 +47,13 @@ class Generations(Generic[G]):
         return fresh
 
     def adopt_candidate(self, options: ShadowOptions | None) -> None:
-        """Have this candidate judge too from now on; ``None`` for no candidate."""
+        """Let this candidate judge from now on; ``None`` for no candidate."""
         if options is not None:
             self.metrics.shadow.begin_at_zero(VERBS)
         self.shadow.adopt(options, self.current)
 
     async def end(self) -> None:
-        """End them all; who still uses one did not end in time, and is not waited for any longer."""
+        """End all generations, without waiting for requests that did not end in time."""
         for generation in (self.current, *self._ending.values()):
             generation.let_go()
         await asyncio.gather(self.current.end(), *self._ending)

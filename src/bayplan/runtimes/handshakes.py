@@ -1,7 +1,7 @@
-"""Callers that come over TLS: let in once their handshake is done, and so many at a time.
+"""Accepts TLS connections, and limits the handshakes under way.
 
-asyncio counts nobody before that, and a handshake that nobody goes on with takes 100 kB for as long as it may
-last. So the one that began first is ended where too many are under way: an honest one takes milliseconds.
+A connection counts for asyncio only after its handshake, and a stalled handshake holds 100 kB until its
+timeout. So the oldest handshake is closed when too many are under way: an honest one takes milliseconds.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from bayplan.runtimes.limits import Limits
 
 log = logging.getLogger(__name__)
 
-# So many are let in before others have their turn.
+# How many connections are accepted before the event loop goes on with other work.
 _AT_ONCE = 128
-# When there is no file left for one more, as asyncio does it.
+# How long to wait when no file descriptor is left, as asyncio does.
 _PAUSE_SECONDS = 1.0
 
 
 class Handshakes:
-    """Accepts from a listening socket."""
+    """Accepts TLS connections from a listening socket."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Handshakes:
         self._accept_more()
 
     def close(self) -> None:
-        """Let nobody in any more; before the socket is closed, and as often as anybody likes after that."""
+        """Stop accepting. Call it before the socket is closed; further calls do nothing."""
         if self._listening.fileno() < 0:
             return
         self._loop.remove_reader(self._listening)
@@ -50,7 +50,7 @@ class Handshakes:
             self._again.cancel()
 
     def end(self) -> None:
-        """Give up those that are under way."""
+        """Cancel the handshakes under way."""
         for task in self._going:
             task.cancel()
 
@@ -87,7 +87,7 @@ class Handshakes:
                 ssl_handshake_timeout=self._limits.header_seconds,
             )
         except OSError:
-            # Why a handshake failed is told where it does; one that was not gone on with is nothing to tell.
+            # asyncio logs why a handshake failed; a stalled one is nothing to report.
             connection.close()
         finally:
             self._going.pop(asyncio.current_task(), None)  # type: ignore[arg-type]

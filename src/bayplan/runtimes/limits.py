@@ -1,11 +1,11 @@
-"""Bounds that keep a server answering."""
+"""The limits that keep a server responsive."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Every bound of the server; sizes in bytes, times in seconds."""
+    """The limits of a server; sizes in bytes, times in seconds."""
 
     max_body_bytes: int = 256 * 1024 * 1024
     max_connections: int = 512

@@ -1,4 +1,4 @@
-"""A listening socket: of one address, or of all of them, whose certificates can be replaced meanwhile."""
+"""A listening socket, on one address or on all, whose certificates can be replaced while it listens."""
 
 import asyncio
 import errno
@@ -14,14 +14,14 @@ from bayplan.runtimes.limits import Limits
 Address = tuple[str, int]
 
 EVERY_ADDRESS = "::"
-"""All addresses of this machine, of IPv6 and of IPv4; of IPv4 alone where there is no IPv6."""
+"""All addresses of this machine, IPv6 and IPv4; IPv4 only if there is no IPv6."""
 _EVERY_IPV4 = "0.0.0.0"  # noqa: S104 - what is asked for with ":8888"
 _STEPS_TO_ENTER = 5
 _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether only this machine can reach the host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -29,47 +29,47 @@ def is_loopback(host: str) -> bool:
 
 
 def written(address: Address) -> str:
-    """The address as it stands in a URL: ``127.0.0.1:8888``, ``[::1]:8888``."""
+    """The address as in a URL: ``127.0.0.1:8888``, ``[::1]:8888``."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Http(Protocol):
-    """Who makes connections, and ends them."""
+    """An HTTP server that makes connections for accepted sockets, and closes them."""
 
     limits: Limits
 
     @property
     def connections(self) -> Sized:
-        """Those that are open."""
+        """The open connections."""
         ...
 
     def __call__(self) -> asyncio.BaseProtocol: ...
 
     def pre_shutdown(self) -> None:
-        """Close those that are idle."""
+        """Close idle connections."""
         ...
 
     async def shutdown(self, timeout: float) -> None:  # noqa: ASYNC109
-        """Close all, those that are being answered after so long at the latest."""
+        """Close all connections; wait for answers under way, at most ``timeout`` seconds."""
         ...
 
 
 class ListenError(Exception):
-    """The server cannot listen where it was told to."""
+    """The server cannot listen on its address."""
 
 
 class _Current(ssl.SSLContext):
-    """Whoever connects gets the certificates of that moment.
+    """A TLS context that delegates to the current certificates.
 
-    So that one server listens for as long as the socket is open: asyncio forgets, without a word, a
-    caller that is let in while its server is replaced by another one.
+    So one asyncio server can listen as long as the socket is open: asyncio silently drops a caller that
+    is accepted while its server is replaced by another one.
     """
 
     certificates: ssl.SSLContext
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        """Begin a handshake."""
+        """Begin a handshake with the current certificates."""
         return self.certificates.wrap_bio(*args, **kwargs)
 
 
@@ -85,7 +85,7 @@ class Listener:
         self.address: Address = (host, port)
 
     async def listen(self, context: ssl.SSLContext | None) -> None:
-        """Accept connections from now on, with these certificates if there are any."""
+        """Accept connections from now on, with TLS if there is a context."""
         if context is None:
             loop = asyncio.get_running_loop()
             self._server = await loop.create_server(self.http, sock=self._socket, backlog=1024)
@@ -94,24 +94,24 @@ class Listener:
         self._server = Handshakes(self.http, self._socket, self._current, self.http.limits)
 
     def renew(self, context: ssl.SSLContext) -> None:
-        """Meet who connects from now on with these certificates; open connections go on as they are."""
+        """Use these certificates for new connections; open ones go on as they are."""
         self._current.certificates = context
 
     def stop_accepting(self) -> None:
-        """Close the door; those inside may finish."""
+        """Stop accepting; open connections may finish."""
         if self._server is not None:
             self._server.close()
         self._socket.close()
 
     async def close(self) -> None:
-        """Close what is still open."""
+        """Stop accepting, and close all connections."""
         self.stop_accepting()
-        # Who was let in just now is on the way to be one of ours: so many times the loop has to come by.
+        # A connection that was just accepted needs so many turns of the loop until the server knows it.
         for _ in range(_STEPS_TO_ENTER):
             await asyncio.sleep(0)
         if isinstance(self._server, Handshakes):
             self._server.end()
-        # Idle connections end now; the timeout is for those that are being answered.
+        # Idle connections close now; the timeout is for answers under way.
         self.http.pre_shutdown()
         await self.http.shutdown(timeout=1.0)
 
@@ -120,7 +120,7 @@ def _bind(address: Address, *, flag: str) -> socket.socket:
     try:
         return _listening(address)
     except (OSError, TypeError, ValueError) as error:
-        # A host that cannot be written in IDNA is a TypeError to Python.
+        # Python raises TypeError for a host that IDNA cannot encode.
         reason = getattr(error, "strerror", None) or error
         hint = ""
         if getattr(error, "errno", None) == errno.EADDRINUSE:
@@ -145,7 +145,7 @@ def _open(family: socket.AddressFamily, address: Address) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if address[0] == EVERY_ADDRESS:
-            # A machine may be told to keep the two apart.
+            # The default depends on the machine's settings.
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listening.bind(address)
         listening.listen(1024)

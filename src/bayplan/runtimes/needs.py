@@ -1,4 +1,4 @@
-"""What policies need from whoever runs them: sources, switches with a memory, devices to hand out."""
+"""Collects what policies need from the door that runs them: sources, latches, units."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,16 +10,16 @@ from bayplan.snapshot.units import Units
 
 
 def sources_for(policies: Sequence[Policy], pod: Pod) -> set[str]:
-    """The sources that policies read for this pod."""
+    """The names of the sources that the policies for this pod read."""
     mine = interested(policies, pod, shadows=True)
     return {c.source for policy in mine for c in policy.columns if isinstance(c, Source | Latch)}
 
 
 def latches(policies: Collection[Policy]) -> set[Latch]:
-    """The switches with a memory that policies read."""
+    """The latches that policies read."""
     return {column for policy in policies for column in policy.columns if isinstance(column, Latch)}
 
 
 def managed(policies: Collection[Policy]) -> set[Units]:
-    """The devices that policies hand out."""
+    """The units (devices) that policies allocate."""
     return {column for policy in policies for column in policy.columns if isinstance(column, Units)}

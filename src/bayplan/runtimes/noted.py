@@ -1,7 +1,7 @@
-"""Work for a policy thread that remembers with which attempt it was done.
+"""Work for a policy thread that remembers its last attempt.
 
-`Workers` may try it several times, and hands out what came of it alone: whoever tells a trace or a recording
-which hooks ran, and when, asks the work itself.
+`Workers` may run work several times, and returns only its result. Traces and recordings also need the
+attempt, which says which hooks ran and when.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Noted(Generic[T]):
-    """Work, and the last attempt at it."""
+    """Work, and the last attempt that ran it."""
 
     def __init__(self, work: Callable[[Attempt], T]) -> None:
         self._work = work
@@ -21,7 +21,7 @@ class Noted(Generic[T]):
 
     @property
     def attempt(self) -> Attempt:
-        """The last one; an empty one where it was not even tried."""
+        """The last attempt; an empty one if the work never ran."""
         return self._attempt or Attempt()
 
     def __call__(self, attempt: Attempt) -> T:

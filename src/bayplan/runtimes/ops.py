@@ -1,4 +1,4 @@
-"""Health, metrics and verification, on a port of their own."""
+"""The ops port: health, metrics and verification."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,7 @@ from bayplan.state.verify import Verification
 
 
 class OpsApp:
-    """Health and metrics, on a port of their own."""
+    """Answers requests of the ops port."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class OpsApp:
         self._verify = verify
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, whatever it is."""
+        """Answer one request of any kind."""
         name = request.path.strip("/")
         if request.method not in ("GET", "HEAD"):
             return plain(405, f"want GET, got {request.method}", headers={"Allow": "GET, HEAD"})

@@ -1,4 +1,4 @@
-"""The same question once more: what was said, and where other policies say something else."""
+"""Judges an answered question again with a candidate's policies, and compares the decisions."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,51 +16,51 @@ from bayplan.snapshot.sources import Readings
 
 
 class Precedent(Protocol):
-    """What was asked, seen and said."""
+    """An answered question: the decision, and what it was based on."""
 
     @property
     def verb(self) -> str:
-        """``filter`` or ``prioritize``; others are not asked again."""
+        """``filter`` or ``prioritize``; other verbs are not judged again."""
         ...
 
     @property
     def readings(self) -> Readings:
-        """What sources had said."""
+        """The readings of sources at that time."""
         ...
 
     @property
     def live(self) -> Decision | None:
-        """What was decided; ``None`` where no policy was for the pod."""
+        """The live decision; ``None`` if no policy applies to the pod."""
         ...
 
     @property
     def number(self) -> int:
-        """Of the decision in the journal; 0 where there is none."""
+        """The decision's number in the journal; 0 if there is none."""
         ...
 
     @property
     def size_bytes(self) -> int:
-        """What it keeps in memory while it waits, that nobody else does."""
+        """The memory that it alone holds while it waits."""
         ...
 
     @property
     def to_wire(self) -> ToWire:
-        """Scores as they count."""
+        """Converts scores to those that count."""
         ...
 
     async def question(self, workers: Workers) -> Question:
-        """What was asked."""
+        """The question."""
         ...
 
 
 class CandidateFailed(Exception):
-    """The candidate has no answer; the text says why."""
+    """The candidate failed; the text says why."""
 
 
 def judge_again(
     policies: Sequence[Policy], call: Precedent, question: Question, readings: Readings, attempt: Attempt
 ) -> tuple[Difference, float]:
-    """Where the candidate says something else, and how long it took; in its thread."""
+    """The difference of the candidate's decision, and its seconds; run in the candidate's thread."""
     judge = filter_nodes if call.verb == "filter" else score_nodes
     live = judge((), question) if call.live is None else call.live
     if readings is not call.readings:
@@ -69,7 +69,7 @@ def judge_again(
         question = msgspec.structs.replace(
             question, cluster=cluster, nodes=cluster.nodes.take(cluster.find(names), names)
         )
-    # Live, a pod whose bind is not settled goes to that node or nowhere, whatever the policies.
+    # As live: only its own node may pass for a pod with an unsettled bind.
     policies, _ = settled(policies, question.pod, question.cluster)
     said = judge(policies, question, attempt)
     if said.error:

@@ -1,4 +1,4 @@
-"""Another configuration without a restart: validated and dry-run first, then whole or not at all."""
+"""Reloads a configuration without a restart: validated and dry-run first, then all of it or none."""
 
 import asyncio
 import contextlib
@@ -22,19 +22,19 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# Two threads that are the first to use one of msgspec's types can crash the interpreter. Both the live files
-# and a candidate's are read on SIGHUP, so one waits for the other, though not for one that hangs.
+# Two threads that use one of msgspec's types for the first time can crash the interpreter. On SIGHUP both the
+# live files and a candidate's are loaded, so one load waits for the other, but not for one that hangs.
 _one_at_a_time = threading.Lock()
 _TURN_SECONDS = 20.0
-# Twice the same before it is read: an editor may be half-way through.
+# Files must look the same twice, this far apart, before they are read: an editor may be half-way through.
 _LOOK_SECONDS = 1.0
 _LOAD_SECONDS = 60.0
 
 
 class Reloader:
-    """Watches the files of a configuration, and hands on what they become.
+    """Watches the files of a configuration, and adopts their changes.
 
-    Files are looked at in a thread: a file system may be slow, and the event loop has requests to answer.
+    Files are read in a thread: a file system may be slow, and the event loop has requests to answer.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Reloader:
         look_seconds: float = _LOOK_SECONDS,
         load_seconds: float = _LOAD_SECONDS,
     ) -> None:
-        """``load`` reads the files; by default as a configuration that takes the place of the first one."""
+        """``load`` reads the files; by default as a replacement of the configuration ``loaded``."""
         self.problem = ""
-        """Why the last change was not taken over; ``""`` when it was."""
+        """Why the last change was refused; ``""`` if it was not."""
         self._files = files
         self._flags = flags
         self._started = loaded
@@ -83,12 +83,12 @@ class Reloader:
                 log.exception("looking for changes of the %s: this is a bug in Bayplan", self._what)
 
     async def _aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call it in a thread of our own."""
+        """Run ``work`` in a thread of our own."""
         look = partial(work, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     async def _pause(self) -> bool:
-        """Wait for the next look; whether somebody asked for it."""
+        """Wait until it is time to look again; True if a reload was asked for."""
         try:
             async with asyncio.timeout(self._look_seconds):
                 await self._asked.wait()
@@ -104,7 +104,7 @@ class Reloader:
         if not (asked or settled):
             return
         if self._load is not None and not self._load.over:
-            # Tried again when it is over, and told once.
+            # Reported once; tried again when the other load has ended.
             if asked or found != self._put_off:
                 self._put_off = found
                 self._refuse("still loading the previous change, which hangs; if it never ends, restart")
@@ -112,8 +112,8 @@ class Reloader:
         await self._reload()
 
     async def _reload(self) -> None:
-        # What cannot be used is not tried again until it changes again, or something beside it does: the file
-        # that it imports may be on its way.
+        # A refused change is tried again only when its files change again, or others beside them do: an
+        # imported file may still be on its way.
         found = await self._aside(self._watched.fingerprint, widely=True)
         self._known, self._put_off = found, None
         loaded: Loaded | None = None
@@ -121,7 +121,7 @@ class Reloader:
             loaded = await self._loaded()
             watched = await self._aside(WatchedFiles, self._files, self._flags, loaded)
             before = dict(found)
-            # What changed since is another change.
+            # A file that changed while loading counts as another change.
             now = await self._aside(watched.fingerprint)
             known = tuple((path, before.get(path, seen)) for path, seen in now)
             self._adopt(loaded)
@@ -164,9 +164,9 @@ def load_changed(
     check: Callable[..., list[str]] = dry_run,
     fixed: Callable[[Loaded, Loaded], list[str]] = needs_restart,
 ) -> Loaded:
-    """The configuration as it is now; `ConfigError` where it cannot take the place of the first one.
+    """Load the configuration anew; `ConfigError` if it cannot replace the ``started`` one.
 
-    ``check`` tells what is wrong with it, ``fixed`` what of it is not as it was and must be.
+    ``check`` lists its problems, ``fixed`` the changes that need a restart.
     """
     with anew():
         loaded = load_all(files, flags)
@@ -178,18 +178,18 @@ def load_changed(
 
 
 class _Load(threading.Thread):
-    """One try to load, in a thread that may never come back: it keeps neither others nor the end waiting."""
+    """One attempt to load, in a daemon thread: loading may hang, and then nothing waits for it."""
 
     def __init__(self, work: Callable[[], Loaded]) -> None:
         super().__init__(name="bayplan-reload", daemon=True)
         self._work = work
         self._loop = asyncio.get_running_loop()
         self.result: asyncio.Future[Loaded] = self._loop.create_future()
-        """Cancelled once nobody wants it any more."""
+        """The result; cancelled when it came too late."""
         self.over = False
 
     def run(self) -> None:
-        """Load, and tell."""
+        """Load, and set the result."""
         loaded: Loaded | None = None
         error: Exception | None = None
         turn = _one_at_a_time.acquire(timeout=_TURN_SECONDS)
@@ -202,7 +202,7 @@ class _Load(threading.Thread):
         finally:
             if turn:
                 _one_at_a_time.release()
-        # Closed where the server has stopped meanwhile.
+        # The loop is closed if the server has stopped meanwhile.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._settle, loaded, error)
 

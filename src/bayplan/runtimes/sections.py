@@ -1,4 +1,4 @@
-"""What every door makes of the same parts of a configuration: addresses, files, who we are."""
+"""Options that all doors derive from the configuration: addresses, files, tracing, the Lease identity."""
 
 import socket
 import uuid
@@ -23,7 +23,7 @@ def address(text: str, *, key: str) -> Address:
 
 
 def page_address(section: PageSection) -> Address | None:
-    """Where people look; ``None`` for nowhere."""
+    """The address of the page; ``None`` for no page."""
     if section.listen == "off":
         return None
     found = address(section.listen, key="page.listen")
@@ -35,21 +35,21 @@ def page_address(section: PageSection) -> Address | None:
 
 
 def journal_file(section: JournalFileSection | None, base: Path) -> JournalFileOptions | None:
-    """Where decisions are written down; ``None`` where they are in memory alone."""
+    """The options of the journal's file; ``None`` to keep decisions in memory only."""
     if section is None:
         return None
     return JournalFileOptions(base / section.path, section.max_bytes, section.keep)
 
 
 def record_options(section: RecordSection, base: Path) -> RecordOptions | None:
-    """Where decisions are recorded, to be asked again; ``None`` for nowhere."""
+    """The options of the recording, for replays; ``None`` for none."""
     if not section.file:
         return None
     return RecordOptions(base / section.file, section.max_bytes, section.snapshot_every.seconds)
 
 
 def tracing_options(section: TracingSection) -> TracingOptions | None:
-    """Where spans go; ``None`` for nowhere."""
+    """Where to send spans; ``None`` for nowhere."""
     endpoint = section.otlp_endpoint
     if not endpoint:
         return None
@@ -61,9 +61,9 @@ def tracing_options(section: TracingSection) -> TracingOptions | None:
 
 
 def identity(listen: Address) -> str:
-    """Who we are to a Lease: the same after a restart, and nobody else's while we listen there.
+    """The holder identity of a Lease: the same after a restart, and unique while we listen there.
 
-    Two machines may have one name, and two containers of one machine: so the boot and the network are part.
+    Machines and containers may share a host name, so boot id and network namespace are part of it.
     """
     unique = uuid.uuid4().hex[:8]
     if not listen[1]:

@@ -1,8 +1,8 @@
-"""A candidate judges what the live policies have judged: behind them, apart from them, for the record.
+"""Lets a candidate configuration judge answered requests again, and counts where it disagrees.
 
-It is asked when the live side is quiet, one call at a time, in a thread of its own with the same deadlines
-for hooks as the live one's. What it says is compared and counted, and goes nowhere else. Calls that come
-while too many are waiting are skipped: nobody ever waits for it.
+The candidate runs while the live side is quiet, one call at a time, in a thread of its own with the same
+deadlines for hooks. Its decisions are compared and counted, and have no other effect. Calls that come while
+too many wait are skipped, so nothing ever waits for the candidate.
 """
 
 import asyncio
@@ -33,31 +33,31 @@ from bayplan.wire.codec import WireError
 log = logging.getLogger(__name__)
 
 VERBS = ("filter", "prioritize")
-# From one answer to the next question about the same pod it is less. A thread of lower priority would not do:
-# who has the interpreter keeps it, and one that gets no processor keeps it for long.
+# Longer than the pause between a pod's filter and its prioritize. A thread of lower priority would not do: it
+# could hold the interpreter's lock while it gets no processor time.
 _QUIET_SECONDS = 0.02
-# Where it is never quiet, it is asked so seldom, so that there is something to see.
+# On a server that is never quiet, the candidate still judges one call in this time.
 _SELDOM_SECONDS = 1.0
-# Requests with full nodes: each that waits keeps its nodes in memory.
+# Waiting requests with full nodes keep their nodes in memory.
 _WAITING_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class ShadowOptions:
-    """A candidate, and how much of it is wanted."""
+    """A candidate, and how much it judges."""
 
     candidate: Candidate
     sample_ratio: float = 1.0
     max_waiting: int = 32
     examples: int = 50
     profiles: Profiles = field(default_factory=dict)
-    """What judges the pods of one ``schedulerName``; the candidate's policies where there is none."""
+    """The policies for the pods of each ``schedulerName``; other pods get the candidate's policies."""
 
 
 def shadow_options(
     section: ShadowSection, candidate: Candidate, *, profiles: Profiles | None = None
 ) -> ShadowOptions:
-    """The candidate, with how much of it the live configuration wants."""
+    """The candidate, with the live configuration's settings for it."""
     return ShadowOptions(
         candidate,
         sample_ratio=section.sample_ratio,
@@ -68,7 +68,7 @@ def shadow_options(
 
 
 class Shadow:
-    """The candidate's side of a server; made in its event loop, and used there alone."""
+    """The candidate's side of a server. Used on the event loop only."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Shadow:
     ) -> None:
         """``idle`` is set while no request is being answered."""
         self.problem: Callable[[], str] = str
-        """Why the last change of the candidate was not taken over."""
+        """Why the last change of the candidate was refused."""
         self._limits = limits
         self._metrics = metrics
         self._idle = idle
@@ -127,12 +127,12 @@ class Shadow:
         self._understudy.start()
 
     def beside(self, live: Generation) -> None:
-        """Compare the candidate, where there is one, with another live generation."""
+        """Compare the candidate, if there is one, with another live generation."""
         if self._options is not None:
             self.adopt(self._options, live)
 
     def offer(self, call: Precedent) -> None:
-        """Have the candidate judge it too, some time later; it is skipped where too many wait."""
+        """Queue a call for the candidate; it is skipped if too many wait."""
         options = self._options
         self._asked_at = time.monotonic()
         if options is None or call.verb not in VERBS:
@@ -149,7 +149,7 @@ class Shadow:
         self._news.set()
 
     async def run(self) -> None:
-        """Judge what waits, until cancelled."""
+        """Judge queued calls until cancelled."""
         while True:
             await self._news.wait()
             await self._quiet()
@@ -166,18 +166,18 @@ class Shadow:
                 self._free.set()
 
     async def _quiet(self) -> None:
-        """Wait until nobody has asked for a moment: who is asked has the interpreter to himself."""
+        """Wait until no request came for a moment, so that requests have the interpreter to themselves."""
         while True:
             await self._idle.wait()
             now = time.monotonic()
             left = self._asked_at + _QUIET_SECONDS - now
-            # The next question may have come between the event and us.
+            # A request may have arrived between the event and this check.
             if self._idle.is_set() and (left <= 0 or now > self._judged_at + _SELDOM_SECONDS):
                 return
             await asyncio.sleep(max(left, 0))
 
     async def close(self) -> None:
-        """Let the thread end, and ask no source any more."""
+        """End the candidate's thread and its sources."""
         self._let_go(self._understudy, forget=True)
         self._options = None
         if self._workers is not None:
@@ -186,7 +186,7 @@ class Shadow:
         await asyncio.gather(*self._ending)
 
     def report(self) -> ShadowReport:
-        """How it does."""
+        """The candidate's report."""
         understudy, options = self._understudy, self._options
         if understudy is None or options is None:
             return structs.replace(NO_SHADOW, problem=self.problem())
@@ -219,7 +219,7 @@ class Shadow:
         except Exception as error:
             log.exception("shadow: this is a bug in Bayplan")
             problem = f"internal error: {type(error).__name__}"
-        # Where other sides are compared by now, this is no news about them.
+        # Another candidate or live generation is compared by now: drop this result.
         if book is not self._book:
             return
         if difference is None:
@@ -231,7 +231,7 @@ class Shadow:
         self._metrics.compared(call.verb, difference, seconds=seconds)
 
     def _let_go(self, before: Understudy | None, *, forget: bool) -> None:
-        """Forget what waits; the old candidate ends when it is not at work any more."""
+        """Drop queued calls; the old candidate ends when its call under way has ended."""
         self._understudy = None
         self._waiting.clear()
         self._bytes = 0
@@ -245,7 +245,7 @@ class Shadow:
         await understudy.end(forget=forget)
 
     def _renew_workers(self) -> None:
-        """A thread for another candidate: what the last one did to its own is not this one's fault."""
+        """A new thread for another candidate, which must not suffer from stuck hooks of the last one."""
         if self._workers is not None:
             self._workers.stop()
         self._workers = Workers(

@@ -1,4 +1,4 @@
-"""A candidate at work: its policies, and those of its sources that the live configuration does not ask."""
+"""A running candidate: its policies, and the sources that the live configuration does not have."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -19,7 +19,7 @@ Profiles = Mapping[str, Sequence[Policy]]
 
 
 class Understudy:
-    """One candidate beside one live generation."""
+    """One candidate, running beside one live generation."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Understudy:
         wanted = latches(self.policies)
         declared = candidate.loaded.sources
         self._shared = {each.name for each in declared if _is_asked_by(live, each, wanted)}
-        # Who is asked about a pod is asked once more only where no live policy wanted to know.
+        # A per-pod source that both have is queried again only if no live policy read it for the pod.
         own = [d for d in declared if d.name not in self._shared or isinstance(d.source, Asked)]
         self.sources = Sources(own, latches=wanted, watchers=watchers)
         self._polling: WatchedTask | None = None
@@ -50,17 +50,17 @@ class Understudy:
         return self._profiles.get(pod.scheduler_name, self.policies)
 
     def start(self) -> None:
-        """Begin to ask its own sources."""
+        """Begin to poll its own sources."""
         if self.sources.polled:
             self._polling = WatchedTask(self.sources.run(), "sources of the candidate are not asked")
 
     @property
     def problem(self) -> str:
-        """Why its own sources are not asked any more; ``""`` while they are."""
+        """Why its own sources are not polled any more; ``""`` while they are."""
         return self._polling.problem if self._polling is not None else ""
 
     async def readings(self, pod: Pod, names: Sequence[str], live: Readings) -> Readings:
-        """What sources say to it: of those it shares, what the live policies were told."""
+        """The readings for the candidate; sources that it shares have the values of the live policies."""
         if not self.sources.polled and not self.sources.asked:
             return live
         known = {name: live.by_source[name] for name in self._shared if name in live.by_source}
@@ -68,7 +68,7 @@ class Understudy:
         return (await self.sources.about(pod, names, wanted=wanted)).with_readings(known)
 
     async def end(self, *, forget: bool) -> None:
-        """Ask nobody any more; ``forget`` what was imported where no other one uses it."""
+        """End its sources; with ``forget`` also unload its modules, if no other candidate uses them."""
         if self._polling is not None:
             await self._polling.end()
         await self.sources.close()
@@ -78,7 +78,7 @@ class Understudy:
 
 
 def _is_asked_by(live: Generation, declared: Declared, wanted: Collection[Latch]) -> bool:
-    """Whether the live configuration asks the same source, so that its values are ours."""
+    """Whether the live configuration has the same source, so that its values can be shared."""
     source, name = declared.source, declared.name
     if source.definition is None:
         return False
@@ -92,7 +92,7 @@ def _is_asked_by(live: Generation, declared: Declared, wanted: Collection[Latch]
 
 
 def _values(source: Polled) -> tuple[object, ...]:
-    """What a source's values hang on."""
+    """The settings that a polled source's values depend on."""
     times = source.every_seconds, source.max_age_seconds, source.settle_seconds
     return source.definition, source.match, times
 

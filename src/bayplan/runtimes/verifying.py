@@ -1,7 +1,6 @@
-"""Whether the view is true: looked at every few minutes, and whenever somebody asks.
+"""Verifies the view against a fresh list of the cluster, every few minutes and on request.
 
-There must be no difference to a fresh list. Where there is one, the log and the metrics tell; where it was
-found by ourselves, the view is made anew.
+Differences go to the log and the metrics; if a periodic check finds any, the cluster is listed again.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ class Verifying:
         self._every_seconds = every_seconds
 
     async def verify(self) -> Verification:
-        """What is different now."""
+        """Compare the view with a fresh list, and report the differences."""
         found = await self._live.verify()
         self._metrics.drift.set(len(found.drift))
         for line in found.drift[:_TOLD]:
@@ -41,7 +40,7 @@ class Verifying:
         return found
 
     async def now_and_then(self) -> None:
-        """Look for ever, once in a while."""
+        """Verify periodically, until cancelled."""
         self._flag(await self._live.unaccounted())
         while True:
             await asyncio.sleep(self._every_seconds)

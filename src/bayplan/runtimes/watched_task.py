@@ -1,7 +1,7 @@
-"""Tasks that run until somebody ends them. One that ends by itself says so, in the log and to health.
+"""Background tasks that run until the server ends; one that ends by itself is reported to log and health.
 
-Without this it would be gone without a word: asyncio tells of an error when somebody asks the task for it,
-and whoever started one that runs for ever asks when the server ends.
+asyncio reports a task's error only when the task is awaited, and a task that runs for ever is awaited only
+when the server ends.
 """
 
 import asyncio
@@ -13,18 +13,18 @@ log = logging.getLogger(__name__)
 
 
 class WatchedTask:
-    """One such task."""
+    """One background task."""
 
     def __init__(
         self, work: Coroutine[Any, Any, None], what: str, *, vital: bool = False, may_end: bool = False
     ) -> None:
-        """``what`` is to be said with "any more" when it has ended: ``the cluster is not followed``.
+        """``what`` describes the loss, before "any more": ``the cluster is not followed``.
 
-        Without a ``vital`` one the server is of no use: only a restart helps. One that ``may_end`` is done
-        some time, which is no news; that it failed is.
+        ``vital``: without it the server is of no use, and only a restart helps. ``may_end``: a normal end is
+        no problem; a failure is.
         """
         self.problem = ""
-        """What is not done any more, and why; ``""`` while it runs, and when it was ended."""
+        """What is not done any more, and why; ``""`` while the task runs, or if it was cancelled."""
         self.vital = vital
         self._what = what
         self._may_end = may_end
@@ -32,15 +32,15 @@ class WatchedTask:
         self._task.add_done_callback(self._ended)
 
     def cancel(self) -> None:
-        """Have it end, and do not wait."""
+        """Cancel the task, without waiting."""
         self._task.cancel()
 
     async def end(self) -> None:
-        """Have it end, and wait until it has."""
+        """Cancel the task, and wait until it has ended."""
         await end_all([self])
 
     async def gone(self) -> None:
-        """Wait until it has ended, however it did."""
+        """Wait until the task has ended, in whatever way."""
         await asyncio.wait([self._task])
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
@@ -55,7 +55,7 @@ class WatchedTask:
 
 
 async def end_all(tasks: list[WatchedTask]) -> None:
-    """End them all at once, and wait until they have."""
+    """Cancel all tasks, then wait until they have ended."""
     for task in tasks:
         task.cancel()
     for task in tasks:
@@ -63,7 +63,7 @@ async def end_all(tasks: list[WatchedTask]) -> None:
 
 
 class WatchedTasks:
-    """All that a server has under way."""
+    """All background tasks of a server."""
 
     def __init__(self) -> None:
         self._tasks: list[WatchedTask] = []
@@ -71,19 +71,19 @@ class WatchedTasks:
     def start(
         self, work: Coroutine[Any, Any, None], what: str, *, vital: bool = False, may_end: bool = False
     ) -> WatchedTask:
-        """Begin one, as `WatchedTask` tells."""
+        """Start a task; the arguments are those of `WatchedTask`."""
         task = WatchedTask(work, what, vital=vital, may_end=may_end)
         self._tasks.append(task)
         return task
 
     @property
     def lost(self) -> str:
-        """What is not done any more that only a restart cures; ``""`` while all is well."""
+        """The problems of vital tasks, which only a restart cures; ``""`` without any."""
         return self._told(vital=True)
 
     @property
     def problem(self) -> str:
-        """What else is not done any more."""
+        """The problems of other tasks."""
         return self._told(vital=False)
 
     def _told(self, *, vital: bool) -> str:

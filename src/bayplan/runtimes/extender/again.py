@@ -1,4 +1,4 @@
-"""The verbs of a configuration without a server: for whoever asks again what was asked before."""
+"""Builds the verbs of a configuration without a server, to replay recorded requests."""
 
 from bayplan.authoring.registry import Policy
 from bayplan.config.flags import Loaded
@@ -9,7 +9,7 @@ from bayplan.runtimes.extender.verbs import Verbs
 
 
 def verbs_as_recorded(told: Configuration, policies: list[Policy]) -> Verbs:
-    """Verbs that answer as those did which were recorded."""
+    """Verbs that answer as the recorded server did."""
     return Verbs(
         policies=policies,
         metrics=Metrics(version=""),

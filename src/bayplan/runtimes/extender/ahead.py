@@ -1,9 +1,9 @@
-"""The prioritize that follows a filter, worked out while kube-scheduler still reads the filter's answer.
+"""Works out the prioritize that follows a filter while kube-scheduler still reads the filter's answer.
 
-For each pod kube-scheduler asks twice, one after the other, and waits for both. What it will ask the second
-time is known when the first is answered: the same bytes, with the names that passed. So the scores are ready
-when it asks. They are of the same cluster as the filter, as kube-scheduler's own are; if anything else comes,
-another extender's choice of the names, say, it is judged as ever.
+kube-scheduler sends filter, then prioritize, and waits for each. The prioritize is predictable once the
+filter is answered: the same bytes, with the names that passed. So its scores can be ready when it arrives.
+They come from the same snapshot as the filter, as kube-scheduler's own scores do. A prioritize with other
+bytes, for example because another extender dropped some names, is judged in the usual way.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from bayplan.runtimes.extender.verbs import Answer, Judged
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Readings
 
-# As many callers can take turns; each has one pod at a time.
+# How many callers may interleave; each has one pod at a time.
 _AT_ONCE = 4
-# A caller that never asks for scores costs so many that nobody wanted, and no more.
+# After so many unused scores no more are prepared: the caller has no prioritizeVerb.
 _PATIENCE = 3
-# Where nobody asks for scores, so many filters go by until somebody looks whether that has changed.
+# While scores are not wanted, one filter in so many is used to find out whether a prioritize follows.
 _SELDOM = 16
-# kube-scheduler asks within milliseconds; later the cluster may be another one.
+# kube-scheduler asks within milliseconds; after this time the cluster may have changed too much.
 _KEPT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Scores that nobody has asked for yet."""
+    """The answer to a prioritize that has not arrived yet."""
 
     said: Answer
     attempt: Attempt
@@ -40,40 +40,40 @@ class Prepared:
 
 @dataclass(eq=False)
 class Foreseen:
-    """A request that is to be expected."""
+    """A prioritize request that is expected."""
 
     body: bytes
-    """What will be asked, byte for byte."""
+    """The expected request, byte for byte."""
     filtered: Judged
     generation: Generation
     cluster: Snapshot | None
     readings: Readings
     until: float
-    """By the loop's clock: after that it is no answer any more."""
+    """When the prepared answer expires, by the event loop's clock."""
     prepared: "asyncio.Task[Prepared | None] | None" = None
-    """Who works on the answer, if anybody does; ``None`` comes of it where there is none after all."""
+    """The task that prepares the answer, if one was started; its result is ``None`` if it failed."""
 
 
 @dataclass
 class Ahead:
-    """What is expected next. It belongs to the event loop."""
+    """The prioritize requests that are expected. Used on the event loop only."""
 
     count: Callable[[str], None] = lambda _: None
-    """Told what became of scores: ``used`` or ``unused``."""
+    """Called with ``used`` or ``unused`` for each prepared answer."""
     _expected: deque[Foreseen] = field(default_factory=deque)
     _wanted: bool = False
     _unused: int = 0
     _filters: int = 0
 
     def worth_a_look(self) -> bool:
-        """Whether to find out what comes after a filter: each time, or once in a while if nobody wants it."""
+        """Whether to foresee the request after this filter: always, or seldom while scores are not wanted."""
         self._filters += 1
         return self._wanted or self._filters % _SELDOM == 1
 
     def expect(self, foreseen: Foreseen) -> bool:
-        """Remember it; whether it is worth an answer, by what became of those before it."""
+        """Remember an expected request; whether to prepare its answer, since earlier ones were used."""
         self._expected.append(foreseen)
-        # Those of policies that were replaced would keep them in memory.
+        # Drop requests of an older generation too: they would keep its policies in memory.
         while len(self._expected) > _AT_ONCE or self._expected[0].generation is not foreseen.generation:
             if self._expected.popleft().prepared is not None:
                 self.count("unused")
@@ -84,12 +84,12 @@ class Ahead:
     async def take(
         self, body: bytes, generation: Generation, *, now: float
     ) -> tuple[Foreseen, Prepared] | None:
-        """What was expected and has come, with the answer to it; ``None`` where there is none."""
+        """Take the expected request with this body and its prepared answer; ``None`` if there is none."""
         foreseen = next((each for each in self._expected if each.body == body), None)
         if foreseen is None:
             return None
         self._expected.remove(foreseen)
-        # From the first time that it came true: one that nobody worked on shows that it is worth it.
+        # A prediction came true, prepared or not: prepare answers from now on.
         self._wanted, self._unused = True, 0
         if foreseen.prepared is None:
             return None
@@ -100,7 +100,7 @@ class Ahead:
 
 
 def foresee(call: Call, generation: Generation, *, now: float) -> Foreseen | None:
-    """What will be asked after this answer to a filter; ``None`` where there is nothing to be sure of."""
+    """The prioritize request that follows this answered filter; ``None`` if it cannot be predicted."""
     body, said, judged = call.body, call.said, call.said.judged
     verbs = generation.verbs
     if judged is None or said.error or verbs.observe or generation.sources.asked:
@@ -112,7 +112,7 @@ def foresee(call: Call, generation: Generation, *, now: float) -> Foreseen | Non
     passed = judged.decision.passed_names
     if not generation.verbs.spelling.is_plain(judged.question.nodes.every_name):
         return None
-    # With one node left kube-scheduler asks nobody.
+    # With one node left kube-scheduler sends no prioritize.
     if len(passed) < 2 or not generation.verbs.scores(judged.question.pod):
         return None
     wanted = followup(body, quoted(passed)) if judged.by_name else b""

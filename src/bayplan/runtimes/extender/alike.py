@@ -1,8 +1,8 @@
-"""Which pods policies say the same about: their kind.
+"""Groups pods into kinds: policies say the same about all pods of one kind.
 
-What a hook gets stands in its parameters. Where no hook that is for a pod asks for ``pod``, all pods that the
-same policies are for are of one kind, whatever they look like. Else they must be alike in everything but
-name, UID and age, as those of one controller are.
+A hook's parameters say what it reads. If no hook of the policies that apply to a pod takes ``pod``, all pods
+with the same set of applicable policies are one kind. Else the pods of a kind must be equal in everything but
+name, UID and age, as the pods of one controller are.
 """
 
 from collections.abc import Sequence
@@ -17,25 +17,25 @@ _EVERY_POD = b"every pod"
 
 
 class Alike:
-    """Tells kinds apart, for one set of policies."""
+    """Finds the kind of a pod, for one set of policies."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._policies = [(policy.scope, not _looks_at_pods(policy)) for policy in policies]
         self._one = all(scope is EVERY_POD and blind for scope, blind in self._policies)
 
     def kind(self, pod: Pod) -> bytes:
-        """The same for pods of one kind, and short; ``b""`` for a pod that is like no other."""
+        """A short key of the pod's kind; ``b""`` for a pod that has no kind."""
         if self._one:
             return _EVERY_POD
-        there = [scope is EVERY_POD or scope.matches(pod) for scope, _ in self._policies]
-        if all(blind for mine, (_, blind) in zip(there, self._policies, strict=True) if mine):
-            return bytes(there) if any(there) else b""
+        applies = [scope is EVERY_POD or scope.matches(pod) for scope, _ in self._policies]
+        if all(blind for mine, (_, blind) in zip(applies, self._policies, strict=True) if mine):
+            return bytes(applies) if any(applies) else b""
         alike = likeness(pod)
-        # Anything may be in an annotation.
+        # Hashed, since annotations may be large.
         return blake2b(alike, digest_size=16).digest() if alike else b""
 
 
 def _looks_at_pods(policy: Policy) -> bool:
-    """Whether a hook of the policy does anything with the pod."""
+    """Whether a filter or score hook of the policy reads the pod."""
     hooks = (*policy.of_kind("filter"), *policy.of_kind("score"))
     return any(hook.spec.uses_pod for hook in hooks)

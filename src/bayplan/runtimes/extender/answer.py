@@ -1,4 +1,4 @@
-"""From what was decided to what kube-scheduler is told."""
+"""Turns decisions into the answers of extender v1."""
 
 from collections.abc import Iterable, Sequence
 from itertools import compress, repeat
@@ -17,21 +17,21 @@ from bayplan.wire.scale import to_wire, wire_scores
 
 
 class Asked(Struct, frozen=True):
-    """The nodes of a request, in its order, and the form it wants them back in."""
+    """The nodes of a request, in its order, and whether the answer has names or full nodes."""
 
     names: list[str]
     nodes: v1.NodeList | None
-    """Full nodes, where the caller has no ``nodeCacheCapable``."""
+    """The full nodes, if the caller is not ``nodeCacheCapable``."""
     wants_names: bool
 
     @property
     def items(self) -> list[Raw]:
-        """The nodes' own bytes, in the order of ``names``."""
+        """The JSON of each full node, in the order of ``names``."""
         return (self.nodes.items if self.nodes else None) or []
 
 
 def pass_all(asked: Asked) -> v1.FilterResult:
-    """Every node passes, untouched."""
+    """The answer in which every node passes, unchanged."""
     names = asked.names if asked.wants_names else None
     nodes = None if asked.nodes is None else v1.NodeList(asked.nodes.metadata, asked.items)
     return v1.FilterResult(nodes, names, {}, {})
@@ -45,12 +45,12 @@ def filter_result(
     failed_nodes_heeded: bool,
     refusals: bool = True,
 ) -> v1.FilterResult:
-    """Every node that was sent, in exactly one of the three lists.
+    """The filter answer: each node of the request in exactly one of the three lists.
 
-    In none where the answer is ``cut`` down, or without ``refusals``.
+    ``cut`` leaves passing nodes out; without ``refusals`` the refused nodes are left out.
 
-    Up to 1.37 kube-scheduler dry-runs preemption on FailedNodes, finds no victim (the nodes pass its
-    own filters) and errs on each attempt; there, all refusals are unresolvable.
+    Up to 1.37 kube-scheduler dry-runs preemption on FailedNodes, finds no victim (the nodes pass its own
+    filters) and reports an error each time; for these versions all refusals are unresolvable.
     """
     passed = decision.passed
     if cut is None and passed.all() and not decision.not_in_view:
@@ -72,7 +72,7 @@ def filter_result(
         return v1.FilterResult(part, told, failed, unresolvable)
     nodes = None
     if asked.nodes is not None:
-        # The table was made of these very items, row by row.
+        # The node table was built from these items, row by row.
         nodes = v1.NodeList(asked.nodes.metadata, list(compress(asked.items, decision.passed.tolist())))
     passed_names = decision.passed_names if asked.wants_names else None
     return v1.FilterResult(nodes, passed_names, failed, unresolvable)
@@ -87,7 +87,7 @@ def filter_answer(
     failed_nodes_heeded: bool,
     refusals: bool = True,
 ) -> bytes:
-    """What `filter_result` says, as bytes; put together where nodes are names that need no escapes."""
+    """`filter_result` as bytes; assembled without a JSON encoder if no name needs escapes."""
     if asked.nodes is not None or decision.not_in_view or not spelling.is_plain(decision.nodes.every_name):
         result = filter_result(
             asked,
@@ -109,7 +109,7 @@ def filter_answer(
 
 
 def priorities_answer(asked: Asked, decision: Decision, *, spelling: Spelling) -> bytes:
-    """What `priorities` says, as bytes; put together where it can be."""
+    """`priorities` as bytes; assembled without a JSON encoder if no name needs escapes."""
     plain = bool(asked.names) and not decision.not_in_view and decision.total is not None
     if decision.total is None or not (plain and spelling.is_plain(decision.nodes.every_name)):
         return encode(priorities(asked, decision))
@@ -122,12 +122,12 @@ def priorities_answer(asked: Asked, decision: Decision, *, spelling: Spelling) -
 
 
 def filter_error(text: str) -> v1.FilterResult:
-    """No verdict: kube-scheduler shows the text and tries the pod again."""
+    """The filter answer with an error: kube-scheduler shows the text and tries the pod again."""
     return v1.FilterResult(None, None, {}, {}, text)
 
 
 def priorities(asked: Asked, decision: Decision) -> list[v1.HostPriority]:
-    """A score for each node that was sent; 0 for those that nobody could judge."""
+    """A score for each node of the request; 0 for nodes that are not in view."""
     if decision.total is None:
         return no_priorities(asked)
     scores = to_wire(decision.total)
@@ -138,12 +138,12 @@ def priorities(asked: Asked, decision: Decision) -> list[v1.HostPriority]:
 
 
 def no_priorities(asked: Asked) -> list[v1.HostPriority]:
-    """No opinion about any node."""
+    """A score of 0 for each node: no opinion."""
     return list(map(v1.HostPriority, asked.names, repeat(0)))
 
 
 def victims(kept: Iterable[Candidate], violations: Sequence[tuple[str, int]]) -> v1.ExtenderPreemptionResult:
-    """The candidates that are left, each with the victims that were sent for it."""
+    """The preempt answer: the candidates that are kept, each with its victims as they were sent."""
     counts = dict(violations)
     return v1.ExtenderPreemptionResult(
         {

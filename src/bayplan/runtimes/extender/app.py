@@ -1,7 +1,7 @@
-"""HTTP in front of the verbs. kube-scheduler reads an answer only with status 200, so it gets that.
+"""Routes HTTP requests to the verbs, and answers kube-scheduler with status 200 whatever happens.
 
-Whatever goes wrong, the text is in the answer's ``Error`` where the verb has one, and always in the
-header ``Bayplan-Error``.
+kube-scheduler reads the body of an answer only with status 200. An error's text goes into the answer's
+``Error`` field, where the verb has one, and always into the header ``Bayplan-Error``.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ from bayplan.wire.codec import WireError, encode
 log = logging.getLogger(__name__)
 
 _LARGE_AT_ONCE = 2
-# The loop stands still while a thread judges a small request: taking turns would cost both more.
+# The event loop blocks while a thread judges a small request: switching back and forth would slow down both.
 _PATIENCE_SECONDS = 0.005
-# A known answer is checked when callers have paused for so long, or after a second of waiting for that.
+# A known answer is checked once no request came for the first, and after the second at the latest.
 _PAUSE_SECONDS, _NO_PAUSE_SECONDS = 0.02, 1.0
-# Each comes after news, and most news are about something else.
+# How often a request is judged again after the cluster changed; most changes do not concern its pod.
 _SECOND_LOOKS = 3
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
@@ -68,25 +68,25 @@ class ExtenderApp:
         tls: TlsFiles | None = None,
     ) -> None:
         self.generation = generation
-        """The policies at work; a reload puts another one here."""
+        """The policies in force; a reload replaces it."""
         self.view = view
         self.binder: Binder | None = None
-        """Who binds; ``None`` where nobody can."""
+        """Binds pods; ``None`` without an API server."""
         self.nudge: Nudge | None = None
-        """Who remembers refused pods, where waiting pods are touched."""
+        """Remembers refused pods, to touch them when the cluster changes; ``None`` where nudging is off."""
         self.tracing: Tracing | None = None
-        """Who is told what requests are made of, where somebody is."""
+        """Gets a trace of each request; ``None`` where tracing is off."""
         self.recorder: Recorder | None = None
-        """Who takes notes, where somebody does."""
+        """Records requests and answers; ``None`` where recording is off."""
         self.shadow: Shadow | None = None
-        """Who judges it all again, where a candidate may."""
+        """Judges requests again with the candidate configuration, where there is one."""
         self.hold: Callable[[], Awaitable[None]] | None = None
-        """What every call waits for first, while the Lease is about to be ours."""
+        """Every request awaits this first, while this server is about to get the Lease."""
         self.tls = tls
         self.leaving = False
-        """Whether callers shall connect anew, to whoever else there is."""
+        """Whether answers close their connections, so that callers connect to another server."""
         self.asked_at = float("-inf")
-        """When the last request came, by the loop's clock."""
+        """When the last request arrived, by the event loop's clock."""
         self.in_flight = 0
         self._working = 0
         self.idle = asyncio.Event()
@@ -94,23 +94,23 @@ class ExtenderApp:
         self._workers = workers
         self._limits = limits
         self._metrics = metrics
-        # Few at a time, so that memory stays bounded.
+        # Bounds the memory that large requests take.
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._warnings = Sparingly()
         self.later = Later()
-        """What is done when answers are out: whoever reads journal or metrics has it done first."""
+        """Journal and metrics work that waits until answers are sent; readers of either run it first."""
         self._ahead = Ahead(metrics.prepared)
-        self._learning: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         prefix = "/" + path.strip("/")
         self._prefix = prefix if prefix.endswith("/") else prefix + "/"
         self._routes = {self._prefix + verb: verb for verb in VERBS}
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request, whatever it is."""
+        """Answer one request of any kind."""
         verb = self._routes.get(request.path) or self._routes.get(request.path.rstrip("/"))
         refused = self._not_admitted(request)
         if refused:
-            # kube-scheduler shows the status alone: the reason is nowhere but here.
+            # kube-scheduler shows only the status, so the log is the one place with the reason.
             self._warnings.warn(log, refused, f"{verb or 'request'}: {refused}")
             self._metrics.request_of(verb or "unknown", "forbidden").inc()
             return _plain(403, refused)
@@ -131,10 +131,9 @@ class ExtenderApp:
                 self.idle.set()
 
     def answer_at_once(self, path: str, body: bytes, line: Line) -> Response | None:
-        """The answer to a POST, where it is known; ``None`` where somebody has to be asked.
+        """Answer a POST without asking policies, where the answer is known; else ``None``, for `handle`.
 
-        Nobody waits for anything here: whatever takes more than a look is left to `handle`. Each step is
-        taken thousands of times a minute with cold caches, so there are few.
+        Never blocks and never waits. Runs thousands of times a minute with cold caches: keep the steps few.
         """
         verb = self._routes.get(path)
         if verb not in _JUDGED or len(body) > LARGE_BYTES:
@@ -142,7 +141,7 @@ class ExtenderApp:
         cluster = self.view.same_nodes
         if cluster is None or (self.tls is not None and self.tls.admits(line.certificate())):
             return None
-        if self._watched():
+        if self._needs_policies():
             return None
         start = time.perf_counter()
         generation = self.generation
@@ -155,20 +154,20 @@ class ExtenderApp:
         if generation.at_once.due(start):
             self._check_in_a_pause(generation, verb, body, until=self.asked_at + _NO_PAUSE_SECONDS)
         seconds = time.perf_counter() - start
-        # Without the answer itself, which is to be forgotten when it is sent.
+        # Not a reference to the whole answer: its memory is freed once it is sent.
         write = partial(self._write_known, verb, said.write_down, seconds, len(body))
         self.later.put(write, nodes=said.weight)
         return self._json(said, generation=generation.number)
 
     def _check_in_a_pause(self, generation: Generation, verb: str, body: bytes, *, until: float) -> None:
-        """Have policies asked after all about a request that was answered at once, when nobody waits."""
+        """Check a known answer against the policies, once no request came for a moment."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if now < until and now - self.asked_at < _PAUSE_SECONDS:
             again = partial(self._check_in_a_pause, generation, verb, body, until=until)
             loop.call_later(_PAUSE_SECONDS, again)
             return
-        self._beside(self._check(generation, verb, body))
+        self._in_background(self._check(generation, verb, body))
 
     async def _check(self, generation: Generation, verb: str, body: bytes) -> None:
         cluster, readings = self.view.current, generation.sources.current
@@ -181,19 +180,19 @@ class ExtenderApp:
                     ask, optional=generation.shadows, patience_seconds=_PATIENCE_SECONDS
                 )
         except Exception as error:
-            # Whoever is asked in earnest tells of it.
+            # The next request that asks the policies reports the error.
             log.debug("a known answer was not checked: %r", error)
             return
         generation.at_once.check(judged, cluster, readings, scored=verb == "prioritize")
 
-    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do it beside the answers."""
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run this as a task of its own, and keep a reference until it ends."""
         task = asyncio.get_running_loop().create_task(work)
-        self._learning.add(task)
-        task.add_done_callback(self._learning.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
-    def _watched(self) -> bool:
-        """Whether somebody wants to see how answers come about, or calls have to wait."""
+    def _needs_policies(self) -> bool:
+        """Whether known answers must not be used: a recorder, tracing, a candidate or `hold` is active."""
         if self.recorder is not None or self.tracing is not None or self.hold is not None:
             return True
         return self.shadow is not None and self.shadow.active
@@ -204,7 +203,7 @@ class ExtenderApp:
         write()
 
     async def _in_turn(self, request: Request, verb: str | None) -> Response:
-        """A large request, once few others are read and answered."""
+        """Answer a large request, at most `_LARGE_AT_ONCE` at a time."""
         try:
             async with asyncio.timeout(self._limits.request_seconds):
                 await self._large.acquire()
@@ -224,15 +223,15 @@ class ExtenderApp:
         if verb is None:
             said = self._problem(verb, "unknown-verb", self._unknown(request.path))
             return self._json(said)
-        # Those that are still sending do not count: they cost no thread, and a slow one is no overload. Nor
-        # does a bind: it waits for the API server, and behind a slow one there is one for each pod.
+        # Requests whose body is still arriving do not count: they take no thread, and a slow caller is no
+        # overload. Nor do binds: they wait for the API server, and a slow one holds up one bind for each pod.
         judged = verb != "bind"
         if judged and self._working >= self._limits.max_in_flight:
             text = f"{self._working} requests in flight: raise extender.limits.maxInFlight"
             return self._json(self._problem(verb, "overload", text, body=body))
         start = time.perf_counter()
         self._working += judged
-        # To the end of this request, whatever is loaded meanwhile.
+        # A reload while this request runs must not change its policies.
         generation = self.generation
         trace = begin(verb, generation.number, request.headers) if self.tracing is not None else None
         try:
@@ -266,10 +265,10 @@ class ExtenderApp:
             return self._problem(verb, "error", text, body=body, count=False)
 
     async def _bind(self, generation: Generation, body: bytes) -> Answer:
-        """Not before the first list: a pod may have been filtered by the server that ran here before us."""
+        """Bind, once the cluster is listed: a previous server may have filtered the pod."""
         if self.view.current is None and (problem := self.view.problem()):
             return self._problem("bind", "error", problem, body=body, count=False)
-        # What was decided about the pod comes before this in the journal.
+        # The pod's filter and prioritize must stand before its bind in the journal.
         self.later.catch_up()
         said = await generation.verbs.bind(body, self.binder)
         if self.recorder is not None:
@@ -277,15 +276,15 @@ class ExtenderApp:
         return said
 
     async def _judge(self, generation: Generation, verb: str, body: bytes) -> Answer:
-        """What the policies say over the view; again where the view was behind kube-scheduler's."""
+        """Ask the policies; ask again where the view turns out to be behind kube-scheduler's."""
         if verb == "prioritize" and (ready := await self._ready(generation, body)) is not None:
             return ready
         if verb == "preempt":
-            # As before a bind: the filter that found no node comes first.
+            # The filter that found no node must stand before the preempt in the journal.
             self.later.catch_up()
         work: Callable[..., Answer] = getattr(generation.verbs, verb)
         for last in (*[False] * _SECOND_LOOKS, True):
-            # Taken here: the view belongs to the event loop, the snapshot to whoever holds it.
+            # Taken on the event loop, which owns the view; a snapshot may go to any thread.
             cluster = self.view.current
             if cluster is None and (problem := self.view.problem()):
                 return self._problem(verb, "error", problem, body=body, count=False)
@@ -298,7 +297,7 @@ class ExtenderApp:
                 break
             said.write_down()
         if said.cut_for:
-            # Once for all the looks at it: what kube-scheduler was told is what counts.
+            # Once, however often the request was judged: kube-scheduler got one answer.
             generation.verbs.turns.told(said.cut_for)
         if said.refused is not None and self.nudge is not None:
             self.nudge.refused(said.refused.pod, said.refused.helped_by)
@@ -307,51 +306,50 @@ class ExtenderApp:
         return said
 
     def _answered(self, generation: Generation, call: Call, attempt: Attempt) -> None:
-        """Tell those who look on; what is to be written down is so when the answer is on its way."""
+        """Tell recorder and candidate, and schedule what happens after the answer is sent."""
         if self.recorder is not None:
             basis = Basis(generation.told, call.cluster, call.readings, attempt)
             self.recorder.answered(call.verb, call.body, call.said.body, basis=basis)
         if self.shadow is not None:
             self.shadow.offer(call)
-        # What is called soon comes after the answer was sent, and cannot spoil it.
+        # `call_soon` runs after the answer is sent, so an exception there cannot spoil the answer.
         asyncio.get_running_loop().call_soon(self._learn_from, generation, call)
         if len(call.body) > LARGE_BYTES:
-            # At once: it is little beside the request, whose memory is not to be kept any longer.
+            # Now: it is little work beside the request, and frees the memory of a large body.
             self.later.put(call.said.write_down)
             self.later.catch_up()
         elif call.verb == "filter":
-            # What is called soon comes after the answer was sent.
             asyncio.get_running_loop().call_soon(self._look_ahead, generation, call)
         else:
             self._write_down(call.said)
 
     def _learn_from(self, generation: Generation, call: Call) -> None:
-        """Where pods like this one come again, find out what is said about them, when the answer is out."""
+        """Learn the verdicts on all nodes for pods of this kind where that pays, or check those learned."""
         judged, cluster = call.said.judged, call.cluster
-        if judged is None or cluster is None or call.verb not in _JUDGED or self._watched():
+        if judged is None or cluster is None or call.verb not in _JUDGED or self._needs_policies():
             return
         at_once = generation.at_once
         if kind := at_once.wanted(judged, cluster, call.readings):
-            self._beside(self._learn(generation, call, kind))
+            self._in_background(self._learn(generation, call, kind))
         else:
             at_once.check(judged, cluster, call.readings, scored=call.verb == "prioritize")
 
     async def _learn(self, generation: Generation, call: Call, kind: bytes) -> None:
         judged, cluster = call.said.judged, call.cluster
-        assert judged is not None, "it was looked at"
-        assert cluster is not None, "it was looked at"
+        assert judged is not None, "`_learn_from` checked it"
+        assert cluster is not None, "`_learn_from` checked it"
         ask = partial(know, generation.verbs, judged.question.pod, cluster, call.readings)
         try:
             with generation.used():
                 known = await self._workers.run(ask, optional=generation.shadows)
         except Exception as error:
-            # Whoever asks is judged as ever.
+            # Pods of the kind are still judged by the policies, one by one.
             log.debug("nothing is known about pods of a kind: %r", error)
             known = None
         generation.at_once.learned(kind, known, cluster)
 
     def _look_ahead(self, generation: Generation, call: Call) -> None:
-        """The answer to a filter is sent: work out what will be asked next, if that is known."""
+        """After a filter's answer is sent, work out the prioritize that follows, if it can be foreseen."""
         loop = asyncio.get_running_loop()
         if self._ahead.worth_a_look():
             foreseen = foresee(call, generation, now=loop.time())
@@ -368,14 +366,14 @@ class ExtenderApp:
                     noted, optional=generation.shadows, patience_seconds=_PATIENCE_SECONDS
                 )
         except Exception as error:
-            # Whoever asks will be told.
+            # The prioritize itself will ask the policies, and report the error.
             log.debug("no scores ahead of time: %r", error)
             return None
         failed = said.judged is None or said.judged.decision.failures
         return None if failed else Prepared(said, noted.attempt)
 
     async def _ready(self, generation: Generation, body: bytes) -> Answer | None:
-        """The answer to a prioritize that was foreseen."""
+        """The prepared answer to a prioritize that was foreseen; ``None`` where there is none."""
         found = await self._ahead.take(body, generation, now=asyncio.get_running_loop().time())
         if found is None:
             return None
@@ -390,7 +388,7 @@ class ExtenderApp:
         judged = said.judged
         self.later.put(said.write_down, nodes=0 if judged is None else len(judged.question.nodes))
         if judged is not None and judged.decision.failures:
-            # It is in the log too, where people look while things go wrong.
+            # Writing also logs the failure; people read the log while things go wrong.
             asyncio.get_running_loop().call_soon(self.later.catch_up)
 
     async def _behind(self, said: Answer, seen: Snapshot) -> bool:
@@ -401,7 +399,7 @@ class ExtenderApp:
     def _problem(
         self, verb: str | None, result: str, text: str, *, body: bytes | None = None, count: bool = True
     ) -> Answer:
-        """A valid answer of the verb that says what is wrong, as far as the verb can say it."""
+        """A valid answer of the verb, with the error text where the verb has a field for it."""
         self._warnings.warn(log, f"{verb} {result}", f"{verb or 'request'}: {text}")
         if self.recorder is not None and verb is not None:
             self.recorder.unjudged(verb, text)
@@ -409,7 +407,7 @@ class ExtenderApp:
             self._metrics.request_of(verb or "unknown", result).inc()
         verbs = self.generation.verbs
         if verb is not None and body is not None and verbs.observe:
-            # Whoever only looks on must not fail a pod, not even by failing.
+            # With --observe not even an error of ours may fail a pod.
             untouched = verbs.untouched(verb, body)
             if untouched is not None:
                 return Answer(untouched, result, text)
@@ -441,7 +439,7 @@ class ExtenderApp:
 
 
 def _plain(status: int, text: str, *, headers: dict[str, str] | None = None) -> Response:
-    """An answer to somebody who is not kube-scheduler."""
+    """An answer with an error status, for callers other than kube-scheduler."""
     return Response(msgspec.json.encode({"Error": text}), status, headers or {})
 
 

@@ -1,4 +1,4 @@
-"""Asking a server that runs, from the command line."""
+"""Asks a running server to verify its view, for the command line."""
 
 import urllib.error
 import urllib.request
@@ -16,7 +16,7 @@ class AskError(Exception):
 
 
 def ask_verification(server: str) -> Verification:
-    """What the server at this address (its ops port) finds when it verifies its view."""
+    """Have the server at this ops address verify its view."""
     url = f"{server.rstrip('/')}/verify"
     if not url.startswith(("http://", "https://")):
         raise AskError(f"{server!r} is no address, such as http://127.0.0.1:8889")

@@ -1,6 +1,6 @@
-"""Asking the servers that run in a cluster, each through the API server: nothing else need reach them.
+"""Asks the servers in a cluster through the API server's pod proxy, so nothing else need reach them.
 
-The API server takes ``Authorization`` for itself, so that the page's token goes under a name of its own.
+The API server consumes ``Authorization``, so the page's token goes in a header of its own.
 """
 
 import asyncio
@@ -15,7 +15,15 @@ from bayplan.config.flags import Flags
 from bayplan.config.v1 import ClusterSection
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.extender.ask import AskError
-from bayplan.runtimes.extender.ask_why import TOKEN_HEADER, Reply, Said, newest, refused, understood, why_path
+from bayplan.runtimes.extender.ask_why import (
+    TOKEN_HEADER,
+    Reply,
+    WhyOrProblem,
+    newest,
+    refused,
+    understood,
+    why_path,
+)
 
 _TIMEOUT_SECONDS = 10.0
 _HINT = (
@@ -34,7 +42,7 @@ def ask_cluster(flags: Flags, key: str, *, selector: str, port: int, weight: flo
     _, connection = open_cluster(section, Path())
     assert connection is not None, "both lead to an API server"
 
-    async def ask_all() -> dict[str, Said]:
+    async def ask_all() -> dict[str, WhyOrProblem]:
         async with ApiClient(connection) as client:
             pods = await _servers(client, selector)
             asking = (_ask(client, pod, key, port=port, weight=weight, token=token) for pod in pods)
@@ -57,7 +65,9 @@ async def _servers(client: ApiClient, selector: str) -> list[Pod]:
     return placed
 
 
-async def _ask(client: ApiClient, pod: Pod, key: str, *, port: int, weight: float, token: str) -> Said:
+async def _ask(
+    client: ApiClient, pod: Pod, key: str, *, port: int, weight: float, token: str
+) -> WhyOrProblem:
     proxy = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}:{port}/proxy"
     try:
         body = await client.request(

@@ -1,6 +1,6 @@
-"""Asking all servers why a pod is where it is: the newest answer is the one to believe.
+"""Asks several servers why a pod is where it is, and takes the newest answer.
 
-Each replica knows what it was asked itself, and kube-scheduler may have asked any of them.
+Each replica knows only its own decisions, and kube-scheduler may have asked any of them.
 """
 
 import urllib.error
@@ -18,14 +18,14 @@ from bayplan.engine.why import Why
 from bayplan.runtimes.extender.ask import AskError
 
 TOKEN_HEADER = "Bayplan-Token"  # noqa: S105 - the name of a header
-"""For callers whose ``Authorization`` is for somebody on the way, such as the API server."""
+"""Carries the page's token for callers whose ``Authorization`` goes to a proxy, such as the API server."""
 
 _TIMEOUT_SECONDS = 10.0
 _AT_ONCE = 16
 _WHY = msgspec.json.Decoder(Why)
 NOTHING = "knows nothing about the pod"
 _BUT = ", but it knows "
-"""What is said by those who were asked, and never asked about the pod."""
+"""Follows `NOTHING` if the server knows pods of that name in other namespaces."""
 _HINT = (
     "\nIs `bayplan serve` running there, and its page on? --server is the page's address"
     " (`page.listen`, http://127.0.0.1:8890 by default); --from-cluster looks for the pods of Bayplan."
@@ -33,24 +33,24 @@ _HINT = (
 
 
 class Other(msgspec.Struct, frozen=True, rename="camel"):
-    """A server whose answer was not taken, and why."""
+    """A server whose answer was not used, and why."""
 
     server: str
     problem: str
 
 
 class Reply(msgspec.Struct, frozen=True, rename="camel"):
-    """The newest answer, who gave it, and the servers that gave none or an older one."""
+    """The newest answer, its server, and the servers that gave none or an older one."""
 
     why: Why
     server: str
     others: list[Other]
     warnings: list[str] = []
-    """What is wrong with the files, where files were asked."""
+    """Problems in the journal files, if files were read."""
 
 
-Said = Why | str
-"""What one server said: why, or what kept it from saying so."""
+WhyOrProblem = Why | str
+"""The answer of one server, or the text of its problem."""
 
 
 def ask_why(servers: Sequence[str], key: str, *, weight: float, token: str = "") -> Reply:
@@ -62,7 +62,7 @@ def ask_why(servers: Sequence[str], key: str, *, weight: float, token: str = "")
             )
     names = list(dict.fromkeys(server.rstrip("/") for server in servers))
 
-    def ask(server: str) -> Said:
+    def ask(server: str) -> WhyOrProblem:
         return _ask(f"{server}{why_path(key)}?{urlencode({'weight': weight})}", token)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -70,11 +70,11 @@ def ask_why(servers: Sequence[str], key: str, *, weight: float, token: str = "")
 
 
 def why_path(key: str) -> str:
-    """Where a page answers about the pod."""
+    """The path at which a page answers about the pod."""
     return f"/api/why/{quote(key)}"
 
 
-def newest(key: str, said: dict[str, Said], *, hint: str, who: str = "server") -> Reply:
+def newest(key: str, said: dict[str, WhyOrProblem], *, hint: str, who: str = "server") -> Reply:
     """The newest of the answers; `AskError` where there is none."""
     found = {server: why for server, why in said.items() if isinstance(why, Why)}
     problems = [Other(server, text) for server, text in said.items() if isinstance(text, str)]
@@ -87,19 +87,19 @@ def newest(key: str, said: dict[str, Said], *, hint: str, who: str = "server") -
                 " is the namespace right (-n)?"
             )
         elif any(each.problem.startswith(NOTHING) for each in problems):
-            # It has said why.
+            # The problem itself says why.
             hint = ""
         lines = "".join(f"\n  {each.server}: {each.problem}" for each in problems)
         raise AskError(f"no {who} can say why about pod {key}:{lines}{hint}")
     best = max(found, key=lambda server: found[server].at)
     older = [Other(server, f"older: {why.at}") for server, why in found.items() if server != best]
-    # Why another one knows nothing is nobody's question where one knows.
+    # Once one server knows the pod, the reasons why others do not are of no interest.
     others = [Other(each.server, NOTHING) if each.problem.startswith(NOTHING) else each for each in problems]
     return Reply(found[best], best, older + others)
 
 
-def understood(body: bytes) -> Said:
-    """What a page has answered."""
+def understood(body: bytes) -> WhyOrProblem:
+    """Decode the body of a page's answer."""
     try:
         return _WHY.decode(body)
     except msgspec.MsgspecError as error:
@@ -107,10 +107,10 @@ def understood(body: bytes) -> Said:
 
 
 def refused(status: int, text: str) -> str:
-    """What it means that a page said no."""
+    """The problem behind an error status of a page."""
     if status == 404 and "no decision" in text:
         said = _error(text)
-        # Pods of that name that it knows in other namespaces.
+        # Pods of that name in other namespaces.
         _, known, others = said.partition(", and about ")
         if known:
             return f"{NOTHING}{_BUT}{others.removesuffix(' there is')}"
@@ -122,7 +122,7 @@ def refused(status: int, text: str) -> str:
 
 
 def _error(text: str) -> str:
-    """What an answer of a page has as its error; all of it where it is no such answer."""
+    """The ``Error`` of a page's answer; the whole text if it has none."""
     try:
         return str(msgspec.json.decode(text, type=dict[str, str]).get("Error", text))
     except msgspec.MsgspecError:
@@ -140,16 +140,16 @@ def read_token(path: Path | None) -> str:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Goes nowhere else: a token is for one server."""
+    """Follows no redirects: the token is for one server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
-def _ask(url: str, token: str) -> Said:
+def _ask(url: str, token: str) -> WhyOrProblem:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - the scheme was checked
-    # Proxies of the environment are for the internet.
+    # The environment's proxies are for the internet, not for a server of ours.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay)
     try:
         with opener.open(request, timeout=_TIMEOUT_SECONDS) as response:

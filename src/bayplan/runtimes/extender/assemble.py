@@ -1,7 +1,7 @@
-"""Answers put together from names that stand in JSON as they are, without an object for each node.
+"""Assembles answers by joining node names, without a JSON encoder and without an object for each node.
 
-Names of nodes are DNS names: nothing in them is escaped. That is looked at once for all names of a cluster;
-where it does not hold, the answer is encoded in the usual way, and says the same.
+Node names are DNS names, so JSON needs no escapes for them. That is checked once for all names of a cluster;
+if it does not hold, the answer is encoded in the usual way, with the same content.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,26 +17,26 @@ _SCORES = [f'","Score":{score}}},{_NEXT_HOST}' for score in range(MAX_EXTENDER_P
 
 
 class Spelling:
-    """Whether names need no escapes; asked once for each list, which tables that follow one another share."""
+    """Checks names for JSON escapes, once per list: successive tables share their list of names."""
 
     def __init__(self) -> None:
         self._known: tuple[Sequence[str], bool] = ((), True)
         self._lines: tuple[Sequence[str], HostLines | None] = ((), None)
 
     def is_plain(self, names: Sequence[str]) -> bool:
-        """Whether each of these names is in JSON what it is."""
+        """Whether JSON writes each of these names without escapes."""
         known, plain = self._known
         if known is not names:
             text = "".join(names)
             plain = "" not in names and msgspec.json.encode(text) == f'"{text}"'.encode()
-            # Both at once: another thread may look at the same time.
+            # One assignment: another thread may read it at the same time.
             self._known = names, plain
         return plain
 
     def host_lines(self, names: Sequence[str]) -> HostLines | None:
-        """Their lines of a prioritize answer; ``None`` where they are better put together one by one.
+        """The names' lines of a prioritize answer as one block; ``None`` if a block does not pay.
 
-        To make them takes a while, so this is for a policy's thread, and for names that stay.
+        Building the block takes a while: call this in a policy thread, for names that stay.
         """
         known, lines = self._lines
         if known is not names:
@@ -46,13 +46,13 @@ class Spelling:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """The inside of a list of names."""
+    """The names as the inside of a JSON list."""
     joined = '","'.join(names)
     return f'"{joined}"' if joined else ""
 
 
 def filter_answer(told: str, failed: str, unresolvable: str) -> bytes:
-    """What filter answers with names alone; each is the inside of a list or an object."""
+    """A filter answer of names; each argument is the inside of a JSON list or object."""
     return (
         f'{{"Nodes":null,"NodeNames":[{told}],"FailedNodes":{{{failed}}},'
         f'"FailedAndUnresolvableNodes":{{{unresolvable}}},"Error":""}}'
@@ -60,7 +60,7 @@ def filter_answer(told: str, failed: str, unresolvable: str) -> bytes:
 
 
 def refusals(decision: Decision, *, heeded: bool) -> tuple[str, str]:
-    """Names with reasons, as the inside of two objects: those that eviction may help, and the others."""
+    """Refused names with reasons, as the insides of FailedNodes and of FailedAndUnresolvableNodes."""
     failed: list[str] = []
     unresolvable: list[str] = []
     for _, reason, rows in decision.groups():
@@ -76,23 +76,23 @@ def spelt(text: str) -> str:
 
 
 def refused(names: Iterable[str], why: str) -> str:
-    """At least one name, each with the reason, as the inside of an object; ``why`` is spelt already."""
+    """The names, at least one, each with the reason, as the inside of a JSON object; ``why`` is JSON."""
     found = f'":{why},"'.join(names)
     return f'"{found}":{why}'
 
 
 def priority(name: str, score: int) -> str:
-    """One line of what prioritize answers."""
+    """One line of a prioritize answer."""
     return f'{_NEXT_HOST}{name}","Score":{score}}}'
 
 
 def together(lines: Iterable[str]) -> bytes:
-    """What prioritize answers, out of its lines."""
+    """A prioritize answer, joined from its lines."""
     return f"[{','.join(lines)}]".encode()
 
 
 def priorities_answer(names: Sequence[str], scores: Sequence[int]) -> bytes:
-    """What prioritize answers; there is at least one name."""
+    """A prioritize answer for at least one name."""
     parts = [""] * (2 * len(names))
     parts[::2] = names
     parts[1::2] = map(_SCORES.__getitem__, scores)

@@ -1,13 +1,13 @@
-"""Answers that need no policy any more: the event loop gives them itself, the moment a request is whole.
+"""Answers filter and prioritize requests on the event loop from known verdicts, without asking policies.
 
-What policies say about pods of a kind is known for every node of the cluster (`engine/standing.py`), as long
-as nodes, objects and sources stay as they are. A `filter` is then one look for each name, and joining. There
-is no thread to hand over to, since there is nothing that could hang. Whatever is not quite usual, a node that
-is not in view, a pod without any node, is judged as ever.
+The verdicts on pods of one kind are known for every node of the cluster (`engine/standing.py`) as long as
+nodes, objects and sources do not change. A filter then looks up one verdict for each name and joins names. It
+runs no code of a policy, so nothing can hang and no thread is needed. Anything unusual, such as a node that
+is not in view or a pod that every node is refused for, goes to the policies (`verbs.py`).
 
-Now and then a pod that could be answered so is judged as ever nevertheless, or after it was answered, when
-callers pause. What comes out is compared: a promise that is not kept is told in the log, and nobody relies on
-it any more.
+Known answers are checked: one in `_CHECKED` requests goes to the policies instead, and every
+`_CHECKED_SECONDS` one answered request is judged again while callers pause. If the verdicts differ, a hook
+broke its promise (``reads="node"``): the log says so, and known answers stop until the next reload.
 """
 
 import logging
@@ -40,17 +40,16 @@ from bayplan.wire.codec import WireError, decode
 
 log = logging.getLogger(__name__)
 
-# Of answers that are known, one in so many is worked out instead, and one after so long a time besides: that
-# is also when somebody takes a picture of the cluster, so that news of it do not pile up.
+# A check also takes a snapshot of the cluster, so that unpublished changes do not pile up.
 _CHECKED, _CHECKED_SECONDS = 512, 10.0
-# Where so many pods in a row were of no known kind, most of those that follow are not looked at.
+# After `_IN_VAIN` pods in a row of no known kind, only one request in `_SELDOM` is looked up.
 _IN_VAIN, _SELDOM = 32, 16
-# Beside a decision that was worked out, what is kept of one that was known is next to nothing.
+# A known answer waits for the journal with about 1/32 of the memory that a full decision takes.
 _LIGHTER = 32
 
 
-class _About(Struct, frozen=True, eq=False):
-    """What one request is about."""
+class _Lookup(Struct, frozen=True, eq=False):
+    """A request whose pod is of a known kind and whose nodes are all in view."""
 
     body: bytes
     known: Known
@@ -58,32 +57,33 @@ class _About(Struct, frozen=True, eq=False):
     cluster: Snapshot
     names: list[str]
     rows: list[int] | Rows
-    different: set[int]
-    """The same, where they are few."""
+    """The row of each name in the cluster's node table."""
+    row_set: set[int]
+    """The rows as a set, for a request of fewer than `MANY` nodes; else empty."""
     started: float
 
     @property
-    def places(self) -> Rows:
-        """Their rows, as columns are indexed."""
+    def index(self) -> Rows:
+        """The rows as an array, to index columns with."""
         return np.asarray(self.rows, dtype=np.intp)
 
     def mention(self, verb: str, number: int) -> Mention:
-        """Who was asked about, for the journal; nothing that takes memory until it is written down."""
+        """What the journal needs of this request; holds no body and no snapshot."""
         seconds = time.perf_counter() - self.started
         return Mention(verb, number, seconds, self.pod, self.cluster.nodes.names, self.known, self.rows)
 
 
 class _Expected(Struct, frozen=True, eq=False):
-    """The prioritize that is to follow a filter."""
+    """The prioritize request that is expected after a filter."""
 
     body: bytes
-    """As it will be asked, byte for byte."""
-    filtered: _About
+    """The expected request, byte for byte."""
+    filtered: _Lookup
     passed: list[str]
     verdicts: bytes
 
-    def about(self, cluster: Snapshot, readings: Readings) -> _About | None:
-        """What it is about, without reading it: the nodes that passed; ``None`` where things have changed."""
+    def lookup(self, cluster: Snapshot, readings: Readings) -> _Lookup | None:
+        """The lookup for this request, without decoding it; ``None`` if the cluster has changed."""
         filtered, started = self.filtered, time.perf_counter()
         known, pod = filtered.known, filtered.pod
         if not known.holds(cluster, readings) or pod.uid in cluster.unsettled:
@@ -93,14 +93,14 @@ class _Expected(Struct, frozen=True, eq=False):
             chosen: list[int] | Rows = list(compress(rows, passes))
         else:
             chosen = rows[np.frombuffer(passes, dtype=np.bool_)]
-        return _About(self.body, known, pod, cluster, self.passed, chosen, set(), started)
+        return _Lookup(self.body, known, pod, cluster, self.passed, chosen, set(), started)
 
 
 class AtOnce:
-    """What one set of policies is known to say. It belongs to the event loop."""
+    """Answers requests from the known verdicts of one generation of policies. Used on the event loop only."""
 
     def __init__(self, verbs: Verbs, *, asks_sources: bool) -> None:
-        """``asks_sources``: whether a source is asked about each pod."""
+        """``asks_sources``: whether a source is queried for each pod, which rules known answers out."""
         self._verbs = verbs
         self._able = may_stand(verbs.policies) and not verbs.observe and not asks_sources
         self._record = KnownRecord(verbs.journal, verbs.metrics, verbs.generation)
@@ -113,29 +113,29 @@ class AtOnce:
         self._in_vain = 0
 
     def answer(self, verb: str, body: bytes, cluster: Snapshot, readings: Readings) -> Answer | None:
-        """The answer to a ``filter`` or ``prioritize``; ``None`` where policies have to be asked."""
+        """The answer to a ``filter`` or ``prioritize`` request; ``None`` if policies must be asked."""
         if not self._able or not self._worth_a_look():
             return None
         expected = self._expected if verb == "prioritize" else None
         if expected is not None and expected.body == body:
-            about = expected.about(cluster, readings)
+            lookup = expected.lookup(cluster, readings)
         else:
-            about = self._about(body, cluster, readings)
-        if about is None:
+            lookup = self._look_up(body, cluster, readings)
+        if lookup is None:
             return None
         if verb == "prioritize":
             self._scores_wanted = True
-            return self._prioritize(about)
+            return self._prioritize(lookup)
         keep = self._verbs.keep
-        return self._filter(about) if keep is None else self._keep(about, keep)
+        return self._filter(lookup) if keep is None else self._keep(lookup, keep)
 
-    def _about(self, body: bytes, cluster: Snapshot, readings: Readings) -> _About | None:
-        """What a request is about, where that is known and in view."""
+    def _look_up(self, body: bytes, cluster: Snapshot, readings: Readings) -> _Lookup | None:
+        """Decode a request and find its pod's kind and its nodes' rows; ``None`` if either is unknown."""
         started = time.perf_counter()
         try:
             args = decode(body, v1.ExtenderArgs)
         except WireError:
-            # Who answers it will say so.
+            # `handle` answers it with the error.
             return None
         pod, names = args.pod, args.node_names
         if pod is None or args.nodes is not None or not names or pod.uid in cluster.unsettled:
@@ -151,12 +151,12 @@ class AtOnce:
             return None
         if len(names) < MANY:
             few = cluster.rows.find_few(names)
-            return None if few is None else _About(body, known, pod, cluster, names, *few, started)
+            return None if few is None else _Lookup(body, known, pod, cluster, names, *few, started)
         rows = cluster.rows.find_each(names)
-        return None if rows is None else _About(body, known, pod, cluster, names, rows, set(), started)
+        return None if rows is None else _Lookup(body, known, pod, cluster, names, rows, set(), started)
 
     def _worth_a_look(self) -> bool:
-        # There the log tells of each decision, in words that are made of the whole of it.
+        # At DEBUG each decision is logged, and the text needs a full decision.
         if log.isEnabledFor(logging.DEBUG):
             return False
         if self._in_vain < _IN_VAIN:
@@ -164,78 +164,83 @@ class AtOnce:
         self._in_vain += 1
         return self._in_vain % _SELDOM == 0
 
-    def _filter(self, about: _About) -> Answer | None:
-        """All nodes that pass; where there is none, news are waited for, and not here."""
-        verdicts = about.known.verdicts_on(about.rows)
-        passed = list(compress(about.names, verdicts.translate(PASSED)))
+    def _filter(self, lookup: _Lookup) -> Answer | None:
+        """Answer with all passing nodes; ``None`` if there is none, since `handle` waits for changes then."""
+        verdicts = lookup.known.verdicts_on(lookup.rows)
+        passed = list(compress(lookup.names, verdicts.translate(PASSED)))
         if not passed:
             return None
-        told = assemble.quoted(passed)
-        # With one node left kube-scheduler asks nobody.
-        if self._scores_wanted and len(passed) > 1 and about.known.standing.scores:
-            following = followup(about.body, told)
-            self._expected = _Expected(following, about, passed, verdicts) if following else None
-        return self._told(about, told, verdicts)
+        listed = assemble.quoted(passed)
+        # With one node left kube-scheduler sends no prioritize.
+        if self._scores_wanted and len(passed) > 1 and lookup.known.standing.scores:
+            following = followup(lookup.body, listed)
+            self._expected = _Expected(following, lookup, passed, verdicts) if following else None
+        return self._filter_answer(lookup, listed, verdicts)
 
-    def _keep(self, about: _About, keep: int) -> Answer | None:
-        """The best of the nodes that pass; all of them where they are no more than that."""
-        known, uid, nodes = about.known, about.pod.uid, about.cluster.nodes
+    def _keep(self, lookup: _Lookup, keep: int) -> Answer | None:
+        """Answer with the best ``keep`` of the passing nodes, or with all if they are no more than that."""
+        known, uid, nodes = lookup.known, lookup.pod.uid, lookup.cluster.nodes
         turn = self._verbs.turns.of(uid)
-        if keep == 1 and not turn and known.order and about.different:
-            # The usual case without NumPy, which is slow when it was not called for a while.
-            equals = known.best_of(about.different)
+        if keep == 1 and not turn and known.order and lookup.row_set:
+            # The usual case, without NumPy, whose first call after a pause is slow.
+            equals = known.best_of(lookup.row_set)
             if equals is None:
-                return self._filter(about)
+                return self._filter(lookup)
             first = equals[first_of_equals(nodes, equals, uid) if len(equals) > 1 else 0]
-            return self._told(about, assemble.quoted([nodes.name(first)]), cut=Cut([first], 0))
-        passed = about.places[known.standing.verdicts[about.places] == PASSES]
+            return self._filter_answer(lookup, assemble.quoted([nodes.name(first)]), cut=Cut([first], 0))
+        passed = lookup.index[known.standing.verdicts[lookup.index] == PASSES]
         if passed.size <= keep:
-            return self._filter(about)
+            return self._filter(lookup)
         part = nodes.take(passed)
         kept = best(known.standing.total(passed), part, uid, keep=keep, turn=turn).tolist()
-        told = assemble.quoted(part.name(place) for place in sorted(kept))
-        return self._told(about, told, cut=Cut([int(passed[place]) for place in kept], turn))
+        listed = assemble.quoted(part.name(place) for place in sorted(kept))
+        cut = Cut([int(passed[place]) for place in kept], turn)
+        return self._filter_answer(lookup, listed, cut=cut)
 
-    def _told(self, about: _About, told: str, verdicts: bytes = b"", *, cut: Cut | None = None) -> Answer:
-        known = about.known
+    def _filter_answer(
+        self, lookup: _Lookup, listed: str, verdicts: bytes = b"", *, cut: Cut | None = None
+    ) -> Answer:
+        """Assemble a filter's answer; ``listed`` are the names to answer with, as JSON."""
+        known = lookup.known
         failed = unresolvable = ""
         verbs = self._verbs
-        every = verbs.tells_refusals(verbs.turn(about.pod))
+        every = verbs.tells_refusals(verbs.turn(lookup.pod))
         if every:
-            failed, unresolvable = known.told_refusals(about.names, verdicts or known.verdicts_on(about.rows))
+            verdicts_told = verdicts or known.verdicts_on(lookup.rows)
+            failed, unresolvable = known.told_refusals(lookup.names, verdicts_told)
         less = not every and verbs.refusals == "again" and verdicts.count(PASSES) < len(verdicts)
-        body = assemble.filter_answer(told, failed, unresolvable)
-        mention = about.mention("filter", verbs.journal.next_number())
+        body = assemble.filter_answer(listed, failed, unresolvable)
+        mention = lookup.mention("filter", verbs.journal.next_number())
         return Answer(
             body,
-            cut_for=about.pod.uid if less or cut is not None else "",
-            weight=len(about.names) // _LIGHTER,
+            cut_for=lookup.pod.uid if less or cut is not None else "",
+            weight=len(lookup.names) // _LIGHTER,
             write_down=partial(self._record.filtered, mention, cut, verdicts),
         )
 
-    def _prioritize(self, about: _About) -> Answer | None:
-        body = about.known.priorities(about.names, about.rows)
+    def _prioritize(self, lookup: _Lookup) -> Answer | None:
+        body = lookup.known.priorities(lookup.names, lookup.rows)
         if body is None:
             return None
-        mention = about.mention("prioritize", self._verbs.journal.next_number())
+        mention = lookup.mention("prioritize", self._verbs.journal.next_number())
         return Answer(
-            body, weight=len(about.names) // _LIGHTER, write_down=partial(self._record.scored, mention)
+            body, weight=len(lookup.names) // _LIGHTER, write_down=partial(self._record.scored, mention)
         )
 
     def wanted(self, judged: Judged, cluster: Snapshot, readings: Readings) -> bytes:
-        """The kind of a pod that was judged, where it is time to learn what is said about all nodes."""
+        """The kind of a judged pod, if it is time to learn its verdicts on all nodes; else ``b""``."""
         pod = judged.question.pod
         kind = self._alike.kind(pod) if self._able and judged.by_name else b""
         return kind if kind and self._kinds.wanted(kind, pod.uid, cluster, readings) else b""
 
     def learned(self, kind: bytes, known: Known | None, cluster: Snapshot) -> None:
-        """Use it from now on; ``None`` where nothing could be learned."""
-        # What is fresh need not be checked.
+        """Use what was learned about a kind from now on; ``None`` if nothing could be learned."""
+        # Fresh verdicts need no check.
         self._checked_at = time.perf_counter()
         self._kinds.learned(kind, known, cluster)
 
     def due(self, now: float) -> bool:
-        """Whether it is time to work an answer out besides; it is so once."""
+        """Whether it is time to check a known answer; a yes restarts the clock."""
         if now - self._checked_at <= _CHECKED_SECONDS:
             return False
         self._checked_at = now
@@ -244,13 +249,13 @@ class AtOnce:
     def judge(
         self, verb: str, body: bytes, cluster: Snapshot, readings: Readings, attempt: Attempt
     ) -> Judged:
-        """What policies say to a request that was answered, for `check`; nobody else is told of it."""
+        """Ask the policies about a request that was answered already, for `check`; nothing is recorded."""
         question = question_of(body, cluster, readings, attempt.now)
         judge = score_nodes if verb == "prioritize" else filter_nodes
         return Judged(question, judge(self._verbs.policies, question, attempt), 0)
 
     def check(self, judged: Judged, cluster: Snapshot, readings: Readings, *, scored: bool) -> None:
-        """Compare what was said with what would have been: a promise may not be kept."""
+        """Compare a decision of the policies with the known verdicts; stop known answers if they differ."""
         question = judged.question
         if not self._able or not judged.by_name or question.not_in_view:
             return

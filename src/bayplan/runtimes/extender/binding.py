@@ -1,4 +1,4 @@
-"""Binds pods, and tells policies of it: also of what kube-scheduler chose, since the bind is ours."""
+"""Binds pods through the ledger, then calls the policies' ``bound`` hooks."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from bayplan.state.live import LiveCluster
 
 
 class Binding:
-    """The ledger of a live cluster, with somebody who listens."""
+    """Binds pods in a live cluster."""
 
     def __init__(
         self, live: LiveCluster, telling: TellBound, *, policies: Callable[[], Sequence[Policy]]
@@ -17,10 +17,10 @@ class Binding:
         self._telling = telling
         self._policies = policies
         self.under_way = 0
-        """Binds that nobody has answered yet."""
+        """How many binds wait for the API server."""
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind the pod to the node; whatever the ledger raises, it raises."""
+        """Bind the pod to the node; raises what the ledger raises."""
         key, cache = f"{namespace}/{name}", self._live.view.cache
         before = cache.pod(key)
         self.under_way += 1
@@ -29,7 +29,7 @@ class Binding:
         finally:
             self.under_way -= 1
         if before is not None and before.uid == uid and before.node_name:
-            # kube-scheduler asks again where an answer was lost: nobody is told twice.
+            # kube-scheduler repeats a bind whose answer was lost: the hooks ran the first time.
             return
         pod = cache.pod(key)
         if pod is not None and pod.uid == uid and pod.node_name == node:

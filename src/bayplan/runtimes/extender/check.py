@@ -1,4 +1,4 @@
-"""Everything that ``bayplan serve`` would find out at its start, without serving."""
+"""Checks everything that ``bayplan serve`` checks at its start, without serving."""
 
 from collections.abc import Sequence
 
@@ -48,7 +48,7 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     if cluster is not None:
         better += label_hints(loaded.policies, cluster.nodes)
         better += resource_hints(loaded.policies, cluster.nodes)
-    # What is behind a line that fails was not run either: nobody needs to be told.
+    # Lines behind a line that fails were not run either, and need no hint.
     not_run = lines.hints(what_to_give=_POD if cluster is not None else _POD_OR_NODES) if not problems else []
     if not problems:
         better += [*not_run, *hints(loaded.policies, rehearsal.refusals, cluster=cluster)]
@@ -112,7 +112,7 @@ def _tried_on(
 
 
 def _of_candidate(loaded: Loaded) -> list[str]:
-    """What is wrong with the candidate beside the policies, where there is one."""
+    """Problems of the candidate configuration, if there is one."""
     path = candidate_path(loaded)
-    beside = load_candidate(path, loaded).problems if path is not None else ()
-    return [f"shadow: {problem}" for problem in beside]
+    problems = load_candidate(path, loaded).problems if path is not None else ()
+    return [f"shadow: {problem}" for problem in problems]

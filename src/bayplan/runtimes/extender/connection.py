@@ -1,7 +1,7 @@
-"""Connections of kube-scheduler: HTTP/1.1 with deadlines, and a body that is read into one buffer.
+"""One HTTP/1.1 connection of a caller: deadlines, pipelining, and bodies read into one buffer.
 
-httptools reads heads and chunks. The rest of a body whose length is known goes from the socket straight to
-where it stays. A request that has come as a whole costs no timer and no wait.
+httptools parses heads and chunks. The rest of a body of known length goes from the socket straight into its
+final buffer. A request that arrives whole costs no timer and no wait.
 """
 
 import asyncio
@@ -25,19 +25,19 @@ _NO_PARSER = httptools.HttpRequestParser(object())
 _HEAD_BYTES = 64 * 1024
 _LONG_HEAD = f"the head is longer than {_HEAD_BYTES} bytes"
 READ_BYTES = 256 * 1024
-# A large answer is not copied to stand behind its head.
+# A larger answer is written after its head, not copied into one buffer with it.
 _JOINED_BYTES = 64 * 1024
-# Who sends many requests before it reads an answer waits from here on, and before a body of more than that.
+# Pipelining: reading pauses with more requests queued than this, and before a larger body behind another one.
 _QUEUED = 16
 _QUEUED_BYTES = 64 * 1024
-# Small requests come in a few pieces, right after one another; who takes longer has a clock of its own.
+# Small requests arrive in a few pieces right after one another; later ones get a timer of their own.
 _LATE_SECONDS = 0.05
-# What is left of a body that was refused is read for so long, so that its sender sees why.
+# The rest of a refused body is read for so long, so that its sender gets to read the answer.
 _LINGER_SECONDS = 5.0
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection; requests are answered one by one, in their order."""
+    """One connection; answers its requests one by one, in order."""
 
     def __init__(self, server: "VerbServer") -> None:
         self._server = server
@@ -54,46 +54,46 @@ class Connection(asyncio.BufferedProtocol):
         self._room: memoryview | None = None
         self._queue: deque[Request] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._due: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._late: asyncio.TimerHandle | None = None
         self._idle_since = self._loop.time()
         self.asked = False
-        """Whether a request was answered."""
+        """Whether a request was answered on this connection."""
         self._said_all = False
         self._choked = False
         self._garbage = False
         self._ended = False
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let it in, where there is room."""
+        """Accept the connection, if the server is not full."""
         self._transport = cast("asyncio.Transport", transport)
         # Here and not where the protocol is made: a burst makes many before the first is connected.
         if self._server.full():
             transport.close()
             return
-        # Whatever the caller does not take at once counts as not taken.
-        # Not 0: over TLS, nothing at all would be too much.
+        # `pause_writing` is called as soon as the caller does not read at once.
+        # Not 0: over TLS, an empty buffer would already count as full.
         self._transport.set_write_buffer_limits(high=1, low=0)
         self._server.entered(self)
         self._watch_idle()
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        """Where the next bytes go; those that are thrown away end where their body does."""
+        """Where the next bytes go; for a body that is thrown away, no further than its end."""
         if self._room is not None:
             return self._room
         request, scratch = self._arriving, self._server.scratch
         return scratch if request is None or request.length is None else scratch[: request.left]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes came."""
+        """Take the bytes that asyncio put into the buffer."""
         if self._ended:
             return
         request = self._arriving
         if request is not None and request.length is not None:
-            # Into its room; without one it is over the limit, and thrown away.
+            # Without a buffer the body is over the limit, and thrown away.
             if self._room is not None:
                 self._room = self._room[nbytes:]
             request.filled(nbytes)
@@ -101,67 +101,67 @@ class Connection(asyncio.BufferedProtocol):
                 self._room = self._arriving = None
                 if self._task is None:
                     self._begin_next()
-        elif not self._known(nbytes):
+        elif not self._take_known_head(nbytes):
             self._feed(self._server.scratch[:nbytes])
 
     def eof_received(self) -> bool:
-        """True keeps our half open, for a caller that has sent whole requests and waits for answers."""
+        """Return True to keep our half open, if the caller still waits for answers to whole requests."""
         self._said_all = True
         if self._arriving is not None:
             self._arriving.broke_off("the caller closed the connection")
             self._begin_next()
-        # TLS has no half: asyncio closes both, whatever is said here.
+        # TLS has no half-closed state: asyncio closes both halves whatever this returns.
         plain = self._transport.get_extra_info("sslcontext") is None
         whole = self._arriving is None and (self._task is not None or bool(self._queue))
         return plain and whole and not self._ended
 
     def connection_lost(self, _exc: BaseException | None) -> None:
-        """Let it go; whoever is at work on an answer finishes it for nobody."""
+        """Clean up; an answer under way is finished and dropped."""
         if self._arriving is not None:
             self._arriving.broke_off("the connection was lost")
             self._begin_next(late=True)
         self._ended = True
-        self._wind(None)
-        self._not_late()
+        self._set_deadline(None)
+        self._cancel_late()
         if self._idle is not None:
             self._idle.cancel()
         self._queue.clear()
-        # The parser knows us and we know it, and both would wait for the garbage collector, with a body that
-        # may be large.
+        # Parser and connection refer to each other: without this, both would wait for the garbage collector,
+        # with a body that may be large.
         self._arriving = self._room = None
         self._parser = _NO_PARSER
         self._server.left(self)
 
     def pause_writing(self) -> None:
-        """The caller does not take its answer; it is cut off when that lasts."""
+        """The caller does not read its answer: cut it off if that lasts."""
         self._choked = True
-        self._wind(self._server.limits.body_seconds, abort=True)
+        self._set_deadline(self._server.limits.body_seconds, abort=True)
 
     def resume_writing(self) -> None:
-        """It took everything."""
+        """The caller read everything: go on."""
         self._choked = False
-        self._wind(self._server.limits.header_seconds if self._in_head else None)
+        self._set_deadline(self._server.limits.header_seconds if self._in_head else None)
         self._begin_next()
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """The first byte of a request arrived."""
         self._in_head = True
         self._url, self._headers, self._head_bytes, self._unparsed = b"", {}, 0, 0
 
     def on_url(self, url: bytes) -> None:
-        """A part of the target."""
+        """A part of the request's target arrived."""
         self._url += url
         self._measure(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header."""
+        """A header arrived."""
         self._measure(len(name) + len(value))
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """The request can be answered from here on."""
+        """The head is complete: queue the request."""
         self._in_head = False
         parser = self._parser
         request = Request(
@@ -176,22 +176,22 @@ class Connection(asyncio.BufferedProtocol):
         self._queue.append(request)
 
     def on_body(self, data: bytes) -> None:
-        """A part of the body that came with the head, or in chunks."""
+        """A part of the body arrived, with the head or in chunks."""
         if self._arriving is not None:
             self._arriving.take(data)
 
     def on_message_complete(self) -> None:
-        """The request is whole, as far as the parser reads it."""
+        """The parser has read its part of the request."""
         request = self._arriving
         if request is not None and request.length is None:
             request.ended()
         if request is not None and request.complete:
             self._arriving = None
 
-    # What a request asks of its connection.
+    # Called by requests and by the server.
 
     def go_on(self, request: Request) -> None:
-        """Read its body, which was held back until now."""
+        """Read the request's body, which was held back until now."""
         if request is self._arriving:
             if "100-continue" in request.headers.get("expect", "").lower():
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -199,42 +199,42 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def certificate(self) -> dict[str, object] | None:
-        """What the caller proved to be, over TLS."""
+        """The caller's verified client certificate; ``None`` without one."""
         found = self._transport.get_extra_info("peercert")
         return cast("dict[str, object] | None", found)
 
     def close_idle(self) -> None:
-        """Close it now, or as soon as the answer under way is out."""
+        """Close the connection now, or as soon as the answer under way is sent."""
         if self._task is None and not self._queue:
             self._transport.close()
         else:
             self._begin_next(late=True)
 
     def close(self) -> None:
-        """Close it once everything is out."""
+        """Close the connection once everything is sent."""
         self._transport.close()
 
     def abort(self) -> None:
-        """Close it without another word."""
+        """Close the connection and drop what is not sent."""
         self._transport.abort()
 
     @property
     def unsent(self) -> int:
-        """How many bytes of answers the caller did not take yet."""
+        """How many bytes of answers the caller has not read yet."""
         return self._transport.get_write_buffer_size()
 
     @property
     def waits_since(self) -> float | None:
-        """Since when the caller has to send or to read something; ``None`` while an answer is made."""
+        """Since when the connection waits for its caller; ``None`` while it works on an answer."""
         return None if self._task is not None and self._arriving is None else self._idle_since
 
     @property
     def task(self) -> "asyncio.Task[None] | None":
-        """Who works on an answer."""
+        """The task that works on an answer, if any."""
         return self._task
 
-    def _known(self, count: int) -> bool:
-        """Whether a request begins with these bytes in words that we know; they are taken then."""
+    def _take_known_head(self, count: int) -> bool:
+        """Take the bytes without the parser, if they begin with a head that was parsed before."""
         if self._arriving is not None or self._in_head or self._queue or self._garbage or self._choked:
             return False
         scratch = self._server.scratch
@@ -243,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         head, length, start = found
         if count - start > length:
-            # More than one request: it takes a parser to know where the next one begins.
+            # More than one request: only the parser knows where the next one begins.
             return False
         body = bytes(scratch[start:count])
         fits = len(body) == length <= self._server.limits.max_body_bytes
@@ -281,8 +281,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
-            # Another protocol is offered with the request, and the parser leaves its body to that. It is
-            # answered as any other, and nothing after it is read.
+            # The request offers to upgrade to another protocol, so the parser does not read its body. Answer
+            # it as any other request, and read nothing after it.
             (self._arriving or self._queue[-1]).keep_alive = False
             if self._arriving is not None:
                 self._arriving.take(bytes(data[offer.args[0] :])[: self._arriving.length])
@@ -296,7 +296,7 @@ class Connection(asyncio.BufferedProtocol):
             self._heads.remember(bytes(data[:LONGEST]), self._queue[0])
         if self._arriving is not None:
             if self._arriving.length is not None:
-                # The rest of the body goes past the parser, so the next request needs another one.
+                # The rest of the body bypasses the parser, so the next request needs a new parser.
                 self._parser = httptools.HttpRequestParser(self)
             self._hold_back(self._arriving)
         elif len(self._queue) > _QUEUED:
@@ -305,23 +305,23 @@ class Connection(asyncio.BufferedProtocol):
             self._begin_next()
 
     def _head_in_bounds(self, count: int) -> bool:
-        """Whether what came of a head is neither too long nor too slow."""
+        """Check the length of an incomplete head, and start its deadline."""
         if not self._in_head:
-            if self._due is not None and not self._choked:
-                self._wind(None)
+            if self._deadline is not None and not self._choked:
+                self._set_deadline(None)
             return True
-        # The parser keeps what is not whole yet: it may be one header without end.
+        # The parser buffers an incomplete header, which may never end.
         self._unparsed += count
         if self._unparsed > _HEAD_BYTES + READ_BYTES:
             self._not_http(_LONG_HEAD)
             return False
-        # From the first byte of the head to the last: more bytes in between do not wind it again.
-        if self._due is None:
-            self._wind(self._server.limits.header_seconds)
+        # One deadline for the whole head: more bytes do not extend it.
+        if self._deadline is None:
+            self._set_deadline(self._server.limits.header_seconds)
         return True
 
     def _hold_back(self, request: Request) -> None:
-        """The head is there and the body is not: a small one is read on, a large one when it is wanted."""
+        """Decide whether to read the rest of a body now; a large body waits until it is wanted."""
         self._idle_since = self._loop.time()
         waits = request.large or "expect" in request.headers
         if self._task is not None or self._queue[0] is not request:
@@ -332,14 +332,14 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _begin_next(self, *, late: bool = False) -> None:
-        """Answer what waits. What is not whole yet has a moment to become so, unless it is ``late``."""
+        """Answer queued requests; an incomplete one gets `_LATE_SECONDS` more, unless it is ``late``."""
         while self._queue and self._task is None and not self._choked and not self._ended:
             request = self._queue[0]
             if not (request.complete or late or self._said_all) and self._room is not None:
                 if self._late is None:
                     self._late = self._loop.call_later(_LATE_SECONDS, self._begin_late)
                 return
-            self._not_late()
+            self._cancel_late()
             late = False
             self._queue.popleft()
             if not (self._queue or self._arriving or self._garbage) and request.keep_alive:
@@ -351,16 +351,16 @@ class Connection(asyncio.BufferedProtocol):
                 return
             self._answered(response, keep=request.keep_alive)
         if self._garbage and self._task is None and not (self._queue or self._choked or self._ended):
-            # In its turn: requests before it were fine.
+            # Only now: the requests before the garbage were valid.
             self._send(_NOT_HTTP, keep=False)
             self._hang_up(linger=True)
 
     def _begin_late(self) -> None:
-        """The rest of a body is a long time coming: whoever answers waits for it, with a clock."""
+        """The rest of a body is slow: let the handler wait for it, with a timeout."""
         self._late = None
         self._begin_next(late=True)
 
-    def _not_late(self) -> None:
+    def _cancel_late(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
@@ -390,7 +390,7 @@ class Connection(asyncio.BufferedProtocol):
     def _answered(
         self, response: Response, *, keep: bool, whole: bool = True, head_only: bool = False
     ) -> None:
-        """Send it; the connection is kept where both sides want that."""
+        """Send the response; keep the connection if both sides want that."""
         if self._ended:
             return
         keep = keep and not (response.close or self._server.closing or (self._said_all and not self._queue))
@@ -413,7 +413,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(body)
 
     def _hang_up(self, *, linger: bool) -> None:
-        """No more is heard; a caller that is still sending may see its answer first."""
+        """Stop reading requests and close; with ``linger``, a caller that still sends can read its answer."""
         self._ended = True
         self._queue.clear()
         transport = self._transport
@@ -424,18 +424,18 @@ class Connection(asyncio.BufferedProtocol):
         if transport.can_write_eof():
             transport.write_eof()
         transport.resume_reading()
-        self._wind(min(_LINGER_SECONDS, self._server.limits.body_seconds), abort=True)
+        self._set_deadline(min(_LINGER_SECONDS, self._server.limits.body_seconds), abort=True)
 
     def _not_http(self, error: object) -> None:
-        """Bytes that are no HTTP are said once in a while: a port scanner sends nothing else."""
+        """Refuse bytes that are no HTTP; logged sparingly, since port scanners send nothing else."""
         who = (self._transport.get_extra_info("peername") or ("somebody",))[0]
         reason = " ".join(str(error).split())[:200]
         self._server.warnings.warn(log, "not HTTP", f"{who} sent no HTTP: {reason}")
         self._transport.pause_reading()
         self._in_head = False
-        self._wind(None)
+        self._set_deadline(None)
         if self._arriving is not None:
-            # Its head was fine: it is answered for what came of its body, and nothing after it is read.
+            # The head was valid: answer the request, and read nothing after it.
             self._arriving.keep_alive = False
             self._arriving.broke_off(reason)
             self._arriving = None
@@ -443,17 +443,17 @@ class Connection(asyncio.BufferedProtocol):
             self._garbage = True
         self._begin_next()
 
-    def _wind(self, seconds: float | None, *, abort: bool = False) -> None:
-        """One clock at a time: for the head, for the answer, or for what is thrown away."""
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
+    def _set_deadline(self, seconds: float | None, *, abort: bool = False) -> None:
+        """Set or clear the connection's one deadline: for a head, an answer or a body thrown away."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
         if seconds is not None:
             end = self._transport.abort if abort else self._transport.close
-            self._due = self._loop.call_later(seconds, end)
+            self._deadline = self._loop.call_later(seconds, end)
 
     def _watch_idle(self) -> None:
-        """Close it when it was idle for long enough; looks again when it was not."""
+        """Close the connection if it was idle for too long, else check again later."""
         busy = self._task is not None or self._arriving is not None or self._in_head
         left = self._idle_since + self._server.limits.keep_alive_seconds - self._loop.time()
         if busy:
@@ -465,7 +465,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _path_of(target: bytes) -> str:
-    """Where a request goes; through a proxy it may come with all of its URL, which a server has to take."""
+    """The path of a request's target; a proxy may send the full URL, which a server must accept."""
     path = target.partition(b"?")[0]
     if not path.startswith(b"/") and b"://" in path:
         path = b"/" + path.partition(b"://")[2].partition(b"/")[2]

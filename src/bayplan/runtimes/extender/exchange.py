@@ -1,4 +1,4 @@
-"""The two ends of one exchange over HTTP: what a caller sent, and what it is told."""
+"""An HTTP request, whose body may still be arriving, and an HTTP response."""
 
 import asyncio
 import time
@@ -8,39 +8,39 @@ from typing import Protocol, cast
 
 from msgspec import Struct, field
 
-# From here on a request is large: few are read at a time, and none before its turn.
+# A larger request is read only in its turn, few at a time.
 LARGE_BYTES = 1024 * 1024
-# What is over the limit is read and thrown away up to here: a caller that cannot finish sending its
-# request never reads the answer that says why.
+# A body over the limit is read and thrown away up to this multiple of the limit: a caller that cannot finish
+# sending its request never reads the answer that says why.
 _DRAIN_FACTOR = 4
 
 
 class BodyError(Exception):
-    """The body was not read; the text says why. The connection is usable where all of it came."""
+    """The body was not read; the text says why. The connection stays usable if the whole body arrived."""
 
 
 class Response(Struct, frozen=True):
-    """An answer, JSON whatever the status."""
+    """An HTTP response; its body is JSON for every status."""
 
     body: bytes
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     close: bool = False
-    """Whether the connection ends with it."""
+    """Whether to close the connection after it."""
 
 
 class Spelling:
-    """How answers begin on the wire."""
+    """Writes the heads of responses."""
 
     def __init__(self) -> None:
         self._date = ""
         self._dated = 0
 
     def head(self, response: Response, *, keep: bool) -> bytes:
-        """All of the answer that comes before its body; whether the connection is kept stands there too."""
+        """Status line and headers of the response; ``keep``: whether the connection stays open."""
         now = int(time.time())
         if now != self._dated:
-            # The same for a second.
+            # Formatted once a second.
             self._date, self._dated = f"Date: {formatdate(now, usegmt=True)}\r\n", now
         more = "" if keep else "Connection: close\r\n"
         for name, value in response.headers.items():
@@ -60,16 +60,16 @@ class Line(Protocol):
     """The connection that a request came over."""
 
     def go_on(self, request: "Request") -> None:
-        """Read its body, which was held back until now."""
+        """Read the request's body, which was held back until now."""
         ...
 
     def certificate(self) -> dict[str, object] | None:
-        """What the caller proved to be, over TLS."""
+        """The caller's verified client certificate; ``None`` without one."""
         ...
 
 
 class Request:
-    """One request, whose body may still be on its way."""
+    """One HTTP request, whose body may still be arriving."""
 
     __slots__ = (
         "_broken",
@@ -101,13 +101,13 @@ class Request:
         self.keep_alive = keep_alive
         chunked = "transfer-encoding" in headers
         self.length: int | None = None if chunked else int(headers.get("content-length", 0))
-        """Of the body; ``None`` where nobody said."""
+        """Length of the body; ``None`` if it comes in chunks."""
         self.complete = self.length == 0
-        """Whether all of the body came."""
+        """Whether the whole body arrived."""
         self.wanted = False
-        """Whether somebody reads it."""
+        """Whether `read` was called."""
         self.tried = False
-        """Whether an answer at once was looked for, and there is none."""
+        """Whether a known answer was looked up, without success."""
         self._came = 0
         self._chunks: list[bytes] = []
         self._buffer: bytearray | None = None
@@ -116,21 +116,21 @@ class Request:
 
     @property
     def large(self) -> bool:
-        """Whether it takes a turn of its own to be read."""
+        """Whether the request is read only in its turn, few at a time."""
         return self.length is None or self.length > LARGE_BYTES
 
     def certificate(self) -> dict[str, object] | None:
-        """What the caller proved to be, over TLS."""
+        """The caller's verified client certificate; ``None`` without one."""
         return self._line.certificate()
 
     @property
     def left(self) -> int:
-        """How many bytes of a body of known length are still to come."""
+        """How many bytes of a body of known length are still missing."""
         return (self.length or 0) - self._came
 
     @property
     def whole(self) -> bytes | None:
-        """The body, where all of it came and it is within the limit."""
+        """The body, if it arrived whole and within the limit."""
         if not self.complete or self._broken or self._came > self._limit:
             return None
         return self._body()
@@ -156,28 +156,28 @@ class Request:
 
     def _body(self) -> bytes:
         if self._buffer is not None:
-            # Nobody changes it from here on.
+            # Complete, so the buffer no longer changes.
             return cast("bytes", self._buffer)
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
     @property
     def _hopeless(self) -> bool:
-        """Whether it is so far over the limit that the rest is not even thrown away."""
+        """Whether the body is so far over the limit that its rest is not even read."""
         return max(self._came, self.length or 0) > self._limit * _DRAIN_FACTOR
 
     def room(self) -> memoryview | None:
-        """Where the rest of a body of known length goes, straight from the socket; ``None`` for nowhere."""
+        """The buffer for the rest of a body of known length; ``None`` if the body is thrown away."""
         if self.length is None or self.length > self._limit:
             return None
         if self._buffer is None:
-            # Not touched before bytes come: one that only says that it is large costs no memory.
+            # The kernel maps its pages on first use: a body that is announced and never sent costs no memory.
             self._buffer = bytearray(self.length)
             self._buffer[: self._came] = b"".join(self._chunks)
             self._chunks.clear()
         return memoryview(self._buffer)[self._came :]
 
     def take(self, data: bytes) -> None:
-        """A part of the body came."""
+        """Take a part of the body."""
         if self._came + len(data) <= self._limit:
             self._chunks.append(data)
         else:
@@ -185,7 +185,7 @@ class Request:
         self.filled(len(data))
 
     def filled(self, count: int) -> None:
-        """So many bytes came, into the room for them or into none."""
+        """Count bytes that arrived, whether stored or thrown away."""
         self._came += count
         if self._came == self.length:
             self.ended()
@@ -193,12 +193,12 @@ class Request:
             self._wake()
 
     def ended(self) -> None:
-        """All of it came."""
+        """The whole body arrived."""
         self.complete = True
         self._wake()
 
     def broke_off(self, reason: str) -> None:
-        """No more will come."""
+        """The rest of the body will not arrive."""
         self._broken = reason
         self._wake()
 

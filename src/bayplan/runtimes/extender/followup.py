@@ -1,19 +1,19 @@
-"""What kube-scheduler asks next: after a filter the same bytes once more, with the names that passed."""
+"""Predicts the prioritize request after a filter: the same bytes, with only the names that passed."""
 
 _NAMES = b'"NodeNames":['
 _COMMA = ord(",")
 
 
 def followup(body: bytes, passed: str) -> bytes:
-    """The prioritize that follows a filter which was read without an error; ``b""`` where nobody knows.
+    """The bytes of the prioritize request that follows a valid filter; ``b""`` if they cannot be predicted.
 
-    ``passed`` are the names as JSON has them, with commas in between.
+    ``passed`` are the names in JSON, with commas in between.
     """
     start = body.find(_NAMES) + len(_NAMES)
-    # In a text the quotes would be escaped, so this is a key. Nothing but its list and the end of the whole
-    # comes after it: so it is the key of the request itself, whatever else is in there. Looked for from the
-    # front, where the pod is: names are long, and looking back through them took twice as long. After a
-    # comma, as kube-scheduler has it: it is no end of another key, whose first quotes are escaped.
+    # `_NAMES` is a key: inside a string its quotes would be escaped. Only the request's closing brace follows
+    # its list, so the key belongs to the request itself, not to an object in it. The search runs from the
+    # front, where the pod is: backwards, through the long list of names, it took twice as long. The comma
+    # before the key, as kube-scheduler writes it, rules out the end of a longer key with escaped quotes.
     if start <= len(_NAMES) or not body.endswith(b"]}") or body.count(b"]", start) != 1:
         return b""
     if body[start - len(_NAMES) - 1] != _COMMA:

@@ -1,4 +1,4 @@
-"""Pods with the labels of a gang that came to an extender: it is asked about one pod after another."""
+"""Warns about pods with gang labels: an extender judges pods one by one, and cannot place gangs."""
 
 import logging
 
@@ -10,13 +10,13 @@ log = logging.getLogger(__name__)
 
 
 class GangLabels:
-    """Says in the log that nobody heeds them; once in a while for each gang."""
+    """Logs that gang labels have no effect, at most once an hour for each gang."""
 
     def __init__(self) -> None:
         self._warnings = Sparingly(every_seconds=3600.0)
 
     def look(self, entry: Entry) -> None:
-        """Look at a pod that was decided about."""
+        """Look at the pod of a journal entry."""
         gang = entry.pod.labels.get(GANG)
         if gang is None:
             return

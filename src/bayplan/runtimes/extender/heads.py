@@ -1,7 +1,7 @@
-"""Heads of requests that were parsed before: kube-scheduler sends the same ones, but for the body's length.
+"""Remembers parsed request heads: kube-scheduler repeats them, except for the value of Content-Length.
 
-A caller asks thousands of times in the same words. What a parser made of them once, with a callback for each
-header, holds for the next request too, if all bytes beside the number are the same.
+A caller sends the same head thousands of times. The result of parsing it once, with a callback for each
+header, holds for the next request too if all bytes but that number are equal.
 """
 
 import re
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 
 from bayplan.runtimes.extender.exchange import Request
 
-# A filter, a prioritize, a bind, a preempt.
+# One for each verb.
 _REMEMBERED = 4
 LONGEST = 2048
 """The longest head that is remembered."""
 _MOST_DIGITS = 12
 _LENGTH = re.compile(rb"\r\ncontent-length:[ ]?([1-9][0-9]*)\r\n", re.IGNORECASE)
-# Who sends one of these wants something special, which is for the parser.
+# Heads with one of these headers always go to the parser.
 _SPECIAL = frozenset({"connection", "expect", "transfer-encoding", "upgrade"})
 
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a request, around the number that says how long its body is."""
+    """A parsed head: the bytes before and after the value of Content-Length, and what they mean."""
 
     before: bytes
     after: bytes
@@ -32,13 +32,13 @@ class Head:
 
 
 class Heads:
-    """Those that one caller sent lately."""
+    """The heads that one caller sent last."""
 
     def __init__(self) -> None:
         self._known: deque[Head] = deque(maxlen=_REMEMBERED)
 
     def remember(self, data: bytes, request: Request) -> None:
-        """What the parser made of the request that these bytes begin with."""
+        """Remember the head at the start of ``data``, which was parsed into ``request``."""
         end = data.find(b"\r\n\r\n", 0, LONGEST) + len(b"\r\n\r\n")
         lengths = list(_LENGTH.finditer(data, 0, end))
         usual = request.method == "POST" and request.keep_alive and not request.headers.keys() & _SPECIAL
@@ -50,9 +50,9 @@ class Heads:
             self._known.append(head)
 
     def find(self, data: bytearray, count: int) -> tuple[Head, int, int] | None:
-        """The head that these bytes begin with, the length of its body, and where that begins.
+        """The known head at the start of ``data``, the length of its body, and where the body begins.
 
-        ``None`` where it is another one, or is not whole within the first ``count`` bytes.
+        ``None`` if no known head is complete within the first ``count`` bytes.
         """
         for head in self._known:
             if not data.startswith(head.before):

@@ -1,7 +1,7 @@
-"""What prioritize answers, as a line for every node of a cluster, side by side: thousands are copied at once.
+"""The lines of a prioritize answer for all nodes of a cluster, as one block that NumPy copies rows of.
 
-All are of one length. Names that are shorter are followed by blanks, which mean nothing between the parts of
-JSON. The score comes first, so that it stands at the same place in each; it is filled in when a line is told.
+All lines have one length: shorter names are followed by blanks, which JSON allows between tokens. The score
+comes first, so that it is at the same offset in each line; it is filled in when a line is copied.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 _BEFORE = ',{"Score":'
 _TENS, _ONES = len(_BEFORE), len(_BEFORE) + 1
-# Where names are so different in length, blanks would cost whoever reads them more than they save us.
+# With more blanks than this share, reading them costs the caller more than the block saves here.
 _MOST_BLANKS = 0.2
 
 
 class HostLines:
-    """The lines of one list of names."""
+    """The block of lines for one list of names."""
 
     __slots__ = ("_block",)
 
@@ -25,7 +25,7 @@ class HostLines:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> "HostLines | None":
-        """The lines of names that need no escapes; ``None`` where they are of too different lengths."""
+        """The block for names that need no escapes; ``None`` if their lengths differ too much."""
         lines = [f'{_BEFORE}  ,"Host":"{name}"}}' for name in names]
         width = max(map(len, lines), default=0)
         text = "".join(line.ljust(width) for line in lines)
@@ -34,11 +34,11 @@ class HostLines:
         return cls(np.frombuffer(text.encode(), dtype=np.uint8).reshape(len(names), width))
 
     def answer(self, rows: NDArray[np.integer], scores: NDArray[np.integer]) -> bytes:
-        """What prioritize answers about the nodes of these rows, at least one; scores are 0 to 10."""
+        """The prioritize answer for the nodes of these rows, at least one; scores are 0 to 10."""
         count, width = len(rows), self._block.shape[1]
         told = np.empty(count * width + 1, dtype=np.uint8)
         lines = told[:-1].reshape(count, width)
-        # With another mode the lines would be copied twice; the rows are those of the cluster.
+        # Any other mode copies the lines twice. Nothing is clipped: the rows are rows of the cluster.
         self._block.take(rows, axis=0, out=lines, mode="clip")
         lines[:, _ONES] = scores % 10 + ord("0")
         lines[scores == 10, _TENS] = ord("1")

@@ -1,7 +1,7 @@
-"""Which kinds of pods something is known about, and which are worth finding out about.
+"""Keeps the known verdicts by kind of pod, and decides which kinds are worth learning.
 
-To learn about a kind takes a look at every node of the cluster. That pays where pods like it come again, and
-before it had to make room for others.
+Learning a kind means judging every node of the cluster. That pays if pods of the kind come again before the
+kind is evicted for others.
 """
 
 from typing import TypeVar
@@ -13,39 +13,39 @@ from bayplan.snapshot.sources import Readings
 T = TypeVar("T")
 
 _SEEN = 1024
-# A kind takes some 230 bytes a node, and a few thousand whatever the nodes.
+# A kind takes some 230 bytes a node, and a few thousand bytes more.
 _ROWS, _MOST = 250_000, 512
-# What was learned has paid when it was used so often.
+# A kind that was used this often was worth learning.
 _PAYS = 8
-# How often a kind has to come before it is worth it: the first, and where much was learned in vain.
+# How many pods of a kind must come before it is learned: at first, and at most, where learning did not pay.
 _OFTEN, _VERY_OFTEN = 2, 64
 
 
 class Kinds:
-    """The kinds that were asked about last. It belongs to the event loop."""
+    """The most recently used kinds and their known verdicts. Used on the event loop only."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Known] = {}
         self._used: dict[bytes, int] = {}
-        # How many pods of a kind had to be judged, and the last of them: it is asked about twice.
+        # How many pods of a kind were judged, and the UID of the last one: filter and prioritize count once.
         self._seen: dict[bytes, tuple[int, str]] = {}
         self._often = _OFTEN
         self._learning: set[bytes] = set()
-        # Kinds of which nothing could be learned, with the nodes that were there.
+        # Kinds of which nothing could be learned, with the era of the nodes at that time.
         self._hopeless: dict[bytes, object] = {}
 
     def find(self, kind: bytes, cluster: Snapshot, readings: Readings) -> Known | None:
-        """What is known about it, if that still holds."""
+        """The known verdicts on this kind, if they still hold."""
         known = self._known.get(kind)
         if known is None or not known.holds(cluster, readings):
             return None
-        # The last one that was used is the last to go.
+        # Moves the kind to the end: the least recently used one is evicted first.
         self._known[kind] = self._known.pop(kind)
         self._used[kind] += 1
         return known
 
     def wanted(self, kind: bytes, uid: str, cluster: Snapshot, readings: Readings) -> bool:
-        """Whether it is time to learn about it, now that this pod of it had to be judged; it is so once."""
+        """Count a pod of this kind that was judged; whether to learn the kind now (said once)."""
         known = self._known.get(kind)
         if kind in self._learning or self._hopeless.get(kind) is cluster.era:
             return False
@@ -54,14 +54,14 @@ class Kinds:
         seen, last = self._seen.pop(kind, (0, ""))
         seen += uid != last
         _put(self._seen, kind, (seen, uid))
-        # One that was of use, and is not since a node has changed, is learned at once.
+        # A kind that was in use until a node changed is learned again without counting.
         if seen < self._often and (known is None or self._used[kind] < _OFTEN):
             return False
         self._learning.add(kind)
         return True
 
     def learned(self, kind: bytes, known: Known | None, cluster: Snapshot) -> None:
-        """Use it from now on; ``None`` where nothing could be learned of these nodes."""
+        """Use these verdicts from now on; ``None`` if nothing could be learned with these nodes."""
         self._learning.discard(kind)
         if known is None:
             _put(self._hopeless, kind, cluster.era)
@@ -77,7 +77,7 @@ class Kinds:
             self._often = max(_OFTEN, self._often // 2) if paid else min(_VERY_OFTEN, 2 * self._often)
 
     def clear(self) -> None:
-        """Know nothing any more."""
+        """Forget all verdicts."""
         self._known.clear()
         self._used.clear()
 

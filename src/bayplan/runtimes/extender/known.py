@@ -1,4 +1,4 @@
-"""What is said about pods of a kind, in the form that answers are put together from: a byte for each node."""
+"""The known verdicts and scores for pods of one kind, in the form that answers are assembled from."""
 
 from collections.abc import Sequence
 from itertools import compress
@@ -23,49 +23,49 @@ from bayplan.wire.scale import wire_scores
 
 _MOST_GROUPS = 512
 PASSED = b"\x01" + bytes(MOST_REFUSALS)
-"""Translates verdicts into whether a node passes."""
+"""For ``bytes.translate``: verdicts to 1 for a node that passes, 0 for the others."""
 
 
 class Refusal(Struct, frozen=True):
-    """A reason as it stands in an answer."""
+    """A reason, in the form that an answer needs it."""
 
     chosen: bytes
-    """Translates verdicts into whether it is this one."""
+    """For ``bytes.translate``: verdicts to 1 for a node that was refused for this reason."""
     text: str
-    """As JSON."""
+    """The reason's text as JSON, with its quotes."""
     failed: bool
-    """Whether it goes to FailedNodes."""
+    """Whether the nodes go to FailedNodes; else to FailedAndUnresolvableNodes."""
 
 
 class Known(Struct, frozen=True, eq=False):
-    """What is said about each node, and how long that holds."""
+    """The verdict on each node of the cluster for pods of one kind, and what it depends on."""
 
     standing: Standing
     era: object
     objects: Objects
     readings: Readings
     verdicts: bytes
-    """0 passes, ``k`` is refused for ``refusals[k - 1]``."""
+    """A byte for each row: 0 passes, ``k`` is refused for ``refusals[k - 1]``."""
     refusals: tuple[Refusal, ...]
     lines: list[str]
-    """Names with scores, as they are sent; empty where there are none, or not the same whoever is asked."""
+    """Each node's line of a prioritize answer; empty without scores, or if they depend on the nodes asked."""
     scores: NDArray[np.uint8]
-    """The scores of those lines."""
+    """The scores in `lines`."""
     every_line: HostLines | None
-    """Lines of all nodes side by side, where they are many."""
+    """All lines as one block, in a cluster of `MANY` nodes or more."""
     order: tuple[list[int], ...]
-    """The nodes that pass, the best first, equals together; empty where it depends on who is asked about."""
+    """The rows that pass, best first, grouped by score; empty if scores depend on the nodes asked."""
 
     def holds(self, cluster: Snapshot, readings: Readings) -> bool:
-        """Whether everything is as it was."""
+        """Whether nodes, objects and sources are unchanged, so that the verdicts still hold."""
         return self.era is cluster.era and self.objects is cluster.objects and self.readings is readings
 
     def verdicts_on(self, rows: list[int] | Rows) -> bytes:
-        """The verdicts on these nodes."""
+        """The verdicts on the nodes of these rows."""
         return _picked(self.verdicts, rows)
 
     def priorities(self, names: Sequence[str], rows: list[int] | Rows) -> bytes | None:
-        """The answer with the scores of these nodes; ``None`` where nobody has any."""
+        """The prioritize answer for these nodes; ``None`` if no policy scores."""
         many = self.every_line if len(rows) >= MANY else None
         if self.lines and many is None:
             places = rows if isinstance(rows, list) else rows.tolist()
@@ -84,7 +84,7 @@ class Known(Struct, frozen=True, eq=False):
         return assemble.priorities_answer(names, scores.tolist())
 
     def best_of(self, rows: set[int]) -> list[int] | None:
-        """The best of these nodes that pass, all that are equally good; ``None`` where one passes or none."""
+        """The rows among these with the best score; ``None`` if no more than one row passes."""
         found: list[int] = []
         for equals in self.order:
             there = rows.intersection(equals)
@@ -96,7 +96,7 @@ class Known(Struct, frozen=True, eq=False):
         return None
 
     def told_refusals(self, names: Sequence[str], verdicts: bytes) -> tuple[str, str]:
-        """Refused names with reasons: those that eviction may help, and the others."""
+        """Refused names with reasons, as JSON: for FailedNodes, and for FailedAndUnresolvableNodes."""
         failed: list[str] = []
         unresolvable: list[str] = []
         for code, refusal in enumerate(self.refusals, start=1):
@@ -109,7 +109,7 @@ class Known(Struct, frozen=True, eq=False):
 
 
 def know(verbs: Verbs, pod: Pod, cluster: Snapshot, readings: Readings, attempt: Attempt) -> Known | None:
-    """Ask about every node, for pods like this one; ``None`` where that is of no use."""
+    """Ask the policies about this pod on every node; ``None`` if the verdicts cannot be reused."""
     standing = learn(verbs.policies, pod, cluster.with_readings(readings), attempt)
     if standing is None or not verbs.spelling.is_plain(cluster.nodes.names):
         return None
@@ -138,18 +138,18 @@ def know(verbs: Verbs, pod: Pod, cluster: Snapshot, readings: Readings, attempt:
 
 
 def _order(totals: NDArray[np.float64], passed: NDArray[np.bool_]) -> tuple[list[int], ...]:
-    """The rows of nodes that pass, by score, equals together; nothing where too few are equals."""
+    """The rows that pass, best score first, grouped by score; nothing if there are too many groups."""
     rows = np.flatnonzero(passed)
     rows = rows[np.argsort(-totals[rows], kind="stable")]
     ends = np.flatnonzero(np.diff(totals[rows])) + 1
     if ends.size >= _MOST_GROUPS:
-        # Whoever is asked about few nodes would look through many groups.
+        # A request of few nodes would search through too many groups.
         return ()
     return tuple(group.tolist() for group in np.split(rows, ends))
 
 
 def _picked(every: bytes, rows: list[int] | Rows) -> bytes:
-    """Of a byte for each node of the cluster, those of these rows."""
+    """The bytes of these rows, out of one byte for each node of the cluster."""
     if isinstance(rows, np.ndarray):
         return np.frombuffer(every, dtype=np.uint8)[rows].tobytes()
     return bytes([every[rows[0]]]) if len(rows) == 1 else bytes(itemgetter(*rows)(every))

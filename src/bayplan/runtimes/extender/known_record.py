@@ -1,4 +1,4 @@
-"""Writes down what was answered at once: counted, and in the journal, as if policies had been asked."""
+"""Writes known answers into metrics and journal, as if policies had been asked."""
 
 from collections.abc import Sequence
 
@@ -14,16 +14,16 @@ from bayplan.kube.pod import Pod
 from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.extender.known import Known
 
-# As many controllers may have pods waiting at a time.
+# How many controllers may have pods waiting at a time.
 _REMEMBERED = 64
 
 
 class Mention(Struct, frozen=True, eq=False):
-    """Which pod and which nodes an answer was about."""
+    """The pod and the nodes of a known answer, for the journal."""
 
     verb: str
     number: int
-    """In the journal."""
+    """The decision's number in the journal."""
     seconds: float
     pod: Pod
     every_name: Sequence[str]
@@ -32,14 +32,14 @@ class Mention(Struct, frozen=True, eq=False):
 
 
 class Cut(Struct, frozen=True):
-    """Of an answer that was cut down: the rows that were told, the best first."""
+    """Which of the passing nodes a shortened answer lists: their rows, best first."""
 
     rows: list[int]
     turn: int
 
 
 class KnownRecord:
-    """Puts answers into the journal and the metrics."""
+    """Puts known answers into the journal and the metrics."""
 
     def __init__(self, journal: Journal, metrics: Metrics, generation: int) -> None:
         self._journal = journal
@@ -50,9 +50,9 @@ class KnownRecord:
         self._last = nobody, PodRef.of(nobody)
 
     def filtered(self, mention: Mention, cut: Cut | None, verdicts: bytes = b"") -> None:
-        """Who passed, who did not and why; and of those that passed, who was told.
+        """Record a filter: which nodes passed, which were refused and why, and how it was ``cut``.
 
-        ``verdicts`` are those on its nodes, where somebody has looked already.
+        ``verdicts`` are the verdicts on the request's nodes, if they were looked up already.
         """
         standing: Standing = mention.known.standing
         verdicts = verdicts or mention.known.verdicts_on(mention.rows)
@@ -66,7 +66,7 @@ class KnownRecord:
             self._write(mention, cut=cut)
 
     def scored(self, mention: Mention) -> None:
-        """How good each node is."""
+        """Record a prioritize: the score of each node."""
         self._metrics.judged("prioritize", (), of=len(mention.rows))
         self._write(mention)
 
@@ -92,7 +92,7 @@ class KnownRecord:
         journal.keep(entry)
 
     def _who(self, pod: Pod) -> PodRef:
-        """The pod as the journal has it; one that was filtered is scored next."""
+        """The journal's reference to the pod; cached, since a prioritize follows the filter."""
         last, known = self._last
         if last is not pod:
             known = self._like_others(pod)
@@ -100,7 +100,7 @@ class KnownRecord:
         return known
 
     def _like_others(self, pod: Pod) -> PodRef:
-        """It shares what it has in common with those like it."""
+        """A reference to the pod that shares its labels and requests with earlier pods of its controller."""
         alike = likeness(pod)
         known = self._pods.get(alike) if alike else None
         if known is not None:

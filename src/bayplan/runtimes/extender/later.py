@@ -1,8 +1,7 @@
-"""What can wait until the answer is out: writing a decision down, counting it.
+"""Defers journal and metrics work until answers are sent, and runs it in batches.
 
-By the time of the next request the processor's caches belong to other programs, and work that is done once
-for each request finds nothing of its own there. Done for many requests in a row it takes half as long; and a
-caller that asks without any pause is answered first.
+Between two requests other programs use the processor's caches, so work done once per request runs with cold
+caches. In batches it takes half as long. A caller that asks without a pause gets its answers first.
 """
 
 import asyncio
@@ -14,32 +13,32 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-# So much may wait: a few megabytes, and some milliseconds of work.
+# A batch starts at so many pieces of work or nodes: a few megabytes, and some milliseconds of work.
 _MANY, _MANY_NODES = 256, 4_000
 _FAR_TOO_MANY = 1024
-# A request that comes meanwhile waits no longer than this, and one piece of work.
+# A request that arrives meanwhile waits for one slice at most, plus one piece of work.
 _SLICE_SECONDS = 0.00025
-# Nobody who looks sees the difference: whoever reads what is written down has the rest written first.
+# The delay is invisible: readers of journal and metrics call `catch_up` first.
 _SECONDS = 0.25
 
 
 class Later:
-    """Does it when there is much of it, when some time has passed, or when somebody wants to read it."""
+    """A queue of deferred work; it runs when it is long, after `_SECONDS`, or when a reader needs it."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._nodes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._coming = False
-        # One at a time, in the order it came; again by the same thread, where a reader is told of a decision.
+        # Keeps the order. Reentrant: writing a decision may notify a reader, which calls `catch_up`.
         self._lock = threading.RLock()
 
     def put(self, work: Callable[[], None], *, nodes: int = 0) -> None:
-        """Have it done, by the event loop, which is where this belongs; it keeps so many nodes in memory."""
+        """Queue work, on the event loop; ``nodes`` says how much memory it holds until it runs."""
         self._waiting.append(work)
         self._nodes += nodes
         if len(self._waiting) >= _FAR_TOO_MANY:
-            # Many callers at once: they have to wait for it, or it would grow for ever.
+            # Many callers at once: make them wait, or the queue would grow without bound.
             self.catch_up()
         elif len(self._waiting) >= _MANY or self._nodes >= _MANY_NODES:
             self._soon()
@@ -47,7 +46,7 @@ class Later:
             self._timer = asyncio.get_running_loop().call_later(_SECONDS, self._in_time)
 
     def catch_up(self) -> None:
-        """Do all of it now; in any thread."""
+        """Run all deferred work now, in any thread."""
         with self._lock:
             while self._waiting:
                 self._do_one()
@@ -58,13 +57,13 @@ class Later:
         self._soon()
 
     def _soon(self) -> None:
-        # What is called soon comes after the answer was sent.
+        # `call_soon` runs after the answer is sent.
         if not self._coming:
             self._coming = True
             asyncio.get_running_loop().call_soon(self._do_some)
 
     def _do_some(self) -> None:
-        """A slice of it, and the rest after whatever has come meanwhile."""
+        """Run one slice of the work, and the rest after requests that arrived meanwhile."""
         self._coming = False
         until = time.perf_counter() + _SLICE_SECONDS
         with self._lock:
@@ -80,5 +79,5 @@ class Later:
         try:
             work()
         except Exception:
-            # Whoever reads, or comes next, has nothing to do with it.
+            # One failure must not stop the reader or the work behind it.
             log.exception("a decision was not written down: this is a bug in Bayplan")

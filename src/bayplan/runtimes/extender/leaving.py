@@ -1,4 +1,4 @@
-"""An orderly end: callers go elsewhere, and the Lease to somebody else, before the door is closed."""
+"""Stops a server in order: hand over the Lease, let callers go to another server, then stop accepting."""
 
 import asyncio
 import contextlib
@@ -12,25 +12,25 @@ log = logging.getLogger(__name__)
 
 _QUIET_SECONDS, _LEAVING_SECONDS = 0.5, 3.0
 _MOVED_SECONDS = 0.3
-"""Who was not asked for so long while another server was, has lost its callers to it."""
+"""Without a request for so long, our callers have moved to another server."""
 
 
 class Leaving:
-    """How a server stops answering."""
+    """Drains one server."""
 
     def __init__(self, app: ExtenderApp, *, drain_seconds: float) -> None:
         self.draining = False
-        """Whether it is not ready any more: callers are to go elsewhere."""
+        """Whether ``/readyz`` fails, so that callers go to another server."""
         self._app = app
         self._drain_seconds = drain_seconds
 
     async def drain(
         self, listener: Listener, *, hand_over: Callable[[], Awaitable[None]] | None, told: bool
     ) -> None:
-        """Not ready any more; when callers have gone elsewhere no new connections; the rest is answered.
+        """Hand over, become not ready, wait until callers have gone, stop accepting, answer the rest.
 
-        Before that ``hand_over`` is waited for: another server takes over while we go on, so that no call
-        meets a time without a writer. Callers can go elsewhere where we were ``told`` to stop.
+        ``hand_over`` comes first: another server takes the Lease while this one still answers, so that there
+        is a writer at every moment. ``told``: a stop was asked for, so callers are waited for.
         """
         self._app.leaving = True
         with contextlib.suppress(TimeoutError):
@@ -47,14 +47,14 @@ class Leaving:
         log.info("drained; %d requests left", self._app.in_flight)
 
     def asked_no_more(self) -> bool:
-        """Whether our callers are another server's by now."""
+        """Whether our callers have moved to another server."""
         now = asyncio.get_running_loop().time()
         return not self._app.in_flight and now >= self._app.asked_at + _MOVED_SECONDS
 
     async def _callers_gone(self) -> None:
-        """Wait until nobody asks: a Service leads here for a while after it was told not to.
+        """Wait until no requests come: a Service still routes to this pod for a while after it is not ready.
 
-        And a connection that is closed while it is in use may cost a request, which is not sent again.
+        Closing a connection in use may lose a request, and kube-scheduler does not send it again.
         """
         loop = asyncio.get_running_loop()
         last = loop.time() + _LEAVING_SECONDS

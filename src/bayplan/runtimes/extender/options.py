@@ -1,4 +1,4 @@
-"""From the configuration to a server: addresses, certificates, where the cluster comes from."""
+"""The options of a server, and how they follow from the configuration."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -49,49 +49,49 @@ _LEASE_SLACK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that a server needs to know."""
+    """Everything that a server is started with."""
 
     policies: Sequence[Policy]
     sources: Sequence[Declared] = ()
     edition: Edition = field(default_factory=current_edition)
-    """What was imported for the policies."""
+    """The modules that were imported for the policies."""
     listen: Address = ("127.0.0.1", 8888)
     ops_listen: Address | None = ("127.0.0.1", 8889)
     path: str = "/"
     observe: bool = False
     failed_nodes_heeded: bool = False
     keep: int | None = None
-    """With how many of the nodes that passed a filter answers; ``None`` for all."""
+    """How many of the passing nodes a filter answers with; ``None`` for all."""
     refusals: Refusals = "always"
-    """When refused nodes are told with their reasons."""
+    """When a filter's answer lists refused nodes with their reasons."""
     snapshot: Snapshot | None = None
     snapshot_file: str = ""
-    """Where the snapshot is from, for people."""
+    """The snapshot's file, for the log."""
     connection: Connection | None = None
     nodes_only: bool = False
-    """Whether no pods are followed: then none are bound."""
+    """Whether only nodes are watched; then no pods can be bound."""
     max_age_seconds: float = 60.0
     qps: float = 50.0
     burst: int = 100
     binder: Binder | None = None
     lease: LeaseOptions | None = None
-    """``None`` where this server is the only one that binds."""
+    """The Lease to hold; ``None`` if this server is the only one that binds."""
     nudge: NudgeOptions | None = None
-    """``None`` where waiting pods are left alone."""
+    """How waiting pods are touched; ``None`` for not at all."""
     page_listen: Address | None = None
-    """Where people look; ``None`` for nowhere."""
+    """The address of the page; ``None`` for no page."""
     page_token_file: Path | None = None
     journal_bytes: int = MAX_BYTES
     journal_file: JournalFileOptions | None = None
-    """``None`` where decisions are in memory alone."""
+    """The journal's file; ``None`` to keep decisions in memory only."""
     record: RecordOptions | None = None
-    """``None`` where nothing is recorded."""
+    """Where to record requests; ``None`` for no recording."""
     told: Configuration = field(default_factory=Configuration)
-    """How a recording tells of the configuration."""
+    """The configuration as a recording describes it."""
     shadow: ShadowOptions | None = None
-    """``None`` where no candidate judges too."""
+    """The candidate configuration; ``None`` for none."""
     tracing: TracingOptions | None = None
-    """``None`` where no spans are sent."""
+    """Where to send spans; ``None`` for nowhere."""
     tls: TlsFiles | None = None
     tls_reload_seconds: float = 5.0
     limits: Limits = field(default_factory=Limits)
@@ -100,7 +100,7 @@ class Options:
 
 
 def check_section(loaded: Loaded) -> None:
-    """`ConfigError` for what is wrong with the configuration of a server in any cluster."""
+    """Raise `ConfigError` for mistakes that can be found without a cluster."""
     config, extender = loaded.config, loaded.config.extender
     address(extender.listen, key="extender.listen")
     address(extender.ops_listen, key="extender.opsListen")
@@ -111,7 +111,7 @@ def check_section(loaded: Loaded) -> None:
 
 
 def options_from(loaded: Loaded, *, version: str) -> Options:
-    """What the configuration asks for."""
+    """The options that the configuration asks for; reads the snapshot or the kubeconfig."""
     config, policies, base = loaded.config, loaded.policies, loaded.base
     extender = config.extender
     snapshot, connection = open_cluster(config.cluster, base)
@@ -149,7 +149,7 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
 
 
 def changed(options: Options, loaded: Loaded) -> Options:
-    """The options with what may change while the server runs."""
+    """The options, with those that a reload may change taken from ``loaded``."""
     extender = loaded.config.extender
     return replace(
         options,
@@ -166,7 +166,7 @@ def changed(options: Options, loaded: Loaded) -> Options:
 def _lease(
     extender: ExtenderSection, connection: Connection | None, policies: Sequence[Policy]
 ) -> LeaseOptions | None:
-    """The Lease to hold, where there is a cluster to have one in and a policy that needs it."""
+    """The Lease to hold, if there is a cluster and `_leased` says so."""
     section = extender.lease
     if section.use == "always" and connection is None:
         raise ConfigError("extender.lease.use is always: a Lease needs --kubeconfig or --in-cluster")
@@ -182,13 +182,13 @@ def _lease(
 
 
 def _leased(extender: ExtenderSection, policies: Sequence[Policy]) -> bool:
-    """Whether a server of a cluster holds a Lease while it binds."""
+    """Whether a server in a cluster holds a Lease while it binds."""
     use = extender.lease.use
     return use == "always" or (use == "auto" and commits(policies))
 
 
 def _margin_seconds(extender: ExtenderSection) -> float:
-    """How long before the Lease ends nothing is begun any more."""
+    """How long before the end of the Lease no bind is begun any more."""
     duration, longest = extender.lease.duration, extender.limits.request_timeout
     margin_seconds = longest.seconds + _LEASE_SLACK_SECONDS
     if duration.seconds < 2 * margin_seconds:
@@ -234,12 +234,12 @@ def _limits(section: LimitsSection) -> Limits:
 
 
 def failed_nodes_heeded(extender: ExtenderSection) -> bool:
-    """Whether the kube-scheduler that calls makes something of FailedNodes."""
+    """Whether the calling kube-scheduler handles FailedNodes correctly."""
     return _caller_minor(extender) >= _FAILED_NODES_HEEDED_FROM
 
 
 def refusals(extender: ExtenderSection) -> Refusals:
-    """When refused nodes are told: always, unless told otherwise, to who would try them for eviction."""
+    """When refused nodes are listed. Older callers would try unlisted ones for eviction: ``always``."""
     wanted = extender.answer.refusals
     return "always" if wanted == "again" and _caller_minor(extender) < _LEFT_OUT_IS_REFUSED_FROM else wanted
 

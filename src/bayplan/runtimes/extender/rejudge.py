@@ -1,4 +1,4 @@
-"""A request that was answered, to be put to a candidate once more."""
+"""An answered request, for the candidate configuration to judge again."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from bayplan.wire.scale import to_wire
 
 
 class Call(Struct, frozen=True):
-    """What was asked, seen and said."""
+    """A request, the answer to it, and the cluster and readings that the answer is based on."""
 
     verb: str
     body: bytes
@@ -26,26 +26,26 @@ class Call(Struct, frozen=True):
 
     @property
     def live(self) -> Decision | None:
-        """What was decided; ``None`` where no policy was for the pod."""
+        """The decision; ``None`` if no policy applies to the pod."""
         return self.said.judged.decision if self.said.judged is not None else None
 
     @property
     def number(self) -> int:
-        """Of the decision in the journal; 0 where there is none."""
+        """The decision's number in the journal; 0 if there is none."""
         return self.said.judged.number if self.said.judged is not None else 0
 
     @property
     def size_bytes(self) -> int:
-        """The request: with full nodes it has them all."""
+        """Size of the request, most of which is nodes where they are sent in full."""
         return len(self.body)
 
     @property
     def to_wire(self) -> ToWire:
-        """Scores as kube-scheduler is told them."""
+        """Converts scores to those that kube-scheduler gets."""
         return to_wire
 
     async def question(self, workers: Workers) -> Question:
-        """What was asked; read again where no live policy was for the pod, and nobody looked at the nodes."""
+        """The question; decoded here if no live policy applies to the pod, since no node was decoded then."""
         if self.said.judged is not None:
             return self.said.judged.question
         return await workers.run(lambda _: question_of(self.body, self.cluster, self.readings, self.now))

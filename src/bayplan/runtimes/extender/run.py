@@ -1,4 +1,4 @@
-"""From the command line to a server that runs until it is told to stop."""
+"""``bayplan serve``: loads a configuration and runs a server until a signal stops it."""
 
 import asyncio
 import logging
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 
 def serve_forever(files: Sequence[str], flags: Flags) -> None:
-    """Load, dry-run, serve until SIGTERM or SIGINT."""
+    """Load and dry-run the configuration, then serve until SIGTERM or SIGINT."""
     loaded, problems = load_checked(files, flags)
-    options = _told(options_from(loaded, version=__version__), files, flags, loaded)
+    options = _described(options_from(loaded, version=__version__), files, flags, loaded)
     path = candidate_path(loaded)
     candidate = load_candidate(path, loaded) if path is not None else None
     for problem in problems:
@@ -46,7 +46,7 @@ async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Op
     server = Server(options)
 
     def adopt(loaded: Loaded) -> None:
-        number = server.adopt(_told(changed(options, loaded), files, flags, loaded))
+        number = server.adopt(_described(changed(options, loaded), files, flags, loaded))
         log.info("generation %d: policies: %s", number, ", ".join(p.name for p in loaded.policies))
         candidates.follow(loaded)
 
@@ -69,8 +69,8 @@ async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Op
         candidates.stop()
 
 
-def _told(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) -> Options:
-    """The options with what a recording tells of the configuration, where there is one."""
+def _described(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) -> Options:
+    """The options, with a description of the configuration for the recording, if there is one."""
     if options.record is None:
         return options
     told = describe(files, flags, loaded)
@@ -122,7 +122,7 @@ def _announce(server: Server) -> None:
 
 
 def _cautions(options: Options) -> list[str]:
-    """What is allowed and rarely meant."""
+    """Warnings about settings that are valid but rarely intended."""
     found = []
     blind = options.snapshot is None and options.connection is None
     judged = ("filter", "protect", "victims")

@@ -1,4 +1,4 @@
-"""The running server: sockets, certificates, signals, in which order they begin and end."""
+"""Runs an extender: starts and stops sockets, watches, Lease, certificates and signals in the right order."""
 
 import asyncio
 import contextlib
@@ -54,11 +54,11 @@ log = logging.getLogger(__name__)
 _OUTCOME_SECONDS = 1.0
 _CONNECTIONS = "extender.limits.maxConnections"
 _HOLD_SHARE = 0.8
-"""Of the time of a request: how long it may wait for the Lease."""
+"""How much of the time of a request it may spend waiting for the Lease."""
 
 
 class Server:
-    """One extender, from its first socket to its last answer."""
+    """One running extender."""
 
     def __init__(self, options: Options) -> None:
         limits = options.limits
@@ -85,7 +85,7 @@ class Server:
         )
         self.app.binder = options.binder
         self.journal.before_reading = self.app.later.catch_up
-        # It looks at what pods request, and wakes nobody: nothing hangs on what it says.
+        # The candidate's sources know the nodes, but their changes wake no pods: a candidate decides nothing.
         self.shadow = self.app.shadow = Shadow(
             limits=limits,
             metrics=self.metrics.shadow,
@@ -103,27 +103,27 @@ class Server:
         self.leaving = Leaving(self.app, drain_seconds=limits.drain_seconds)
         self.tasks = WatchedTasks()
         self.reload_problem: Callable[[], str] = str
-        """Why the last change of the configuration was not taken over, where it can change."""
+        """Why the last reload was refused; ``""`` if it was not."""
         self._stop = asyncio.Event()
         self._hands_over = False
         self.vitals = Vitals(self)
 
     @property
     def generation(self) -> Generation:
-        """The policies at work."""
+        """The policies in force."""
         return self.generations.current
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Server"]:
-        """Serve while the block runs, then drain and stop."""
+        """Serve while the ``async with`` block runs, then drain and stop."""
         options = self.options
         async with contextlib.AsyncExitStack() as stack:
-            # Before the files are used: what is replaced from here on is seen as a change.
+            # Read before the files are used, so that a replacement from here on counts as a change.
             known = options.tls.fingerprint() if options.tls else ()
             context = options.tls.context() if options.tls else None
             tasks: list[WatchedTask] = []
             stack.push_async_callback(end_all, tasks)
-            # Bound before anybody can ask whether we are ready, and before the Lease: the address is ours.
+            # The address is bound before readiness can be probed, and before the Lease is taken.
             self.listener = Listener(
                 VerbServer(self.app.handle, options.limits, at_once=self.app.answer_at_once),
                 options.listen,
@@ -169,7 +169,7 @@ class Server:
                 await self._leave()
 
     async def _listen_for_people(self, stack: contextlib.AsyncExitStack) -> None:
-        """Health, metrics and the page, while the stack lasts."""
+        """Serve health, metrics and the page while the stack lasts."""
         options = self.options
         if options.ops_listen is not None:
             ops = OpsApp(
@@ -187,18 +187,18 @@ class Server:
             http = HttpServer(page.handle, options.limits, setting=_CONNECTIONS)
             self.page_listener = Listener(http, options.page_listen, flag="--page-listen")
             stack.push_async_callback(self.page_listener.close)
-            # First of all: whoever has the page open listens for ever.
+            # Closed first: a browser with the page open never hangs up by itself.
             stack.callback(page.close)
             await self.page_listener.listen(None)
 
     def _record(self, options: RecordOptions, stack: contextlib.AsyncExitStack) -> None:
-        """Take notes of every decision while the stack lasts."""
+        """Record requests and answers while the stack lasts."""
         count = self.metrics.recorded
         self.recorder = self.app.recorder = Recorder(options, version=self.options.version, count=count)
         stack.push_async_callback(asyncio.to_thread, self.recorder.close)
 
     def _write_journal(self, options: JournalFileOptions, stack: contextlib.AsyncExitStack) -> None:
-        """Write decisions down while the stack lasts."""
+        """Write the journal to its file while the stack lasts."""
         known = self.options.connection is not None or self.options.snapshot is not None
         file = self.journal_file = JournalFile(
             options,
@@ -211,11 +211,11 @@ class Server:
         self.journal.on_entry.append(file.add)
 
     async def _look_where_pods_went(self, file: JournalFile) -> None:
-        """Where kube-scheduler binds by itself, the cluster alone tells."""
+        """Note in the journal file where pods were bound; kube-scheduler's binds show only in the view."""
         while True:
             await asyncio.sleep(_OUTCOME_SECONDS)
             if self.live is not None and (awaited := file.awaited):
-                # One by one: there are few of them, and all pods of a cluster are many.
+                # One by one: few pods are awaited, and a cluster has many.
                 pods = [self.live.view.cache.pod(f"{who.namespace}/{who.name}") for who in awaited]
                 file.look({pod.uid: pod.node_name for pod in pods if pod is not None and pod.node_name})
 
@@ -242,10 +242,10 @@ class Server:
         if live.nudge is not None:
             live.nudge.on_nudged = self.metrics.nudges.inc
         stack.push_async_callback(live.close)
-        # Ended before it closes: whoever gives the Lease back must not take it again.
+        # The tasks end before `live` closes: a server that gave the Lease back must not take it again.
         start = self.tasks.start
         tasks = [
-            # A view that nobody keeps up to date must not look alive.
+            # Vital: a view that is no longer updated must fail liveness.
             start(live.run(), "the cluster is not followed", vital=True),
             start(self.verifying.now_and_then(), "the view is not verified"),
             start(self._say_when_listed(live), "the first list is not told of", may_end=True),
@@ -256,7 +256,7 @@ class Server:
         stack.push_async_callback(end_all, tasks)
 
     async def _say_when_listed(self, live: LiveCluster) -> None:
-        """Whoever looks at the log waits for this."""
+        """Log that the cluster is listed."""
         await live.view.listed()
         seen = live.view.current
         if seen is not None:
@@ -264,7 +264,7 @@ class Server:
             log.info("cluster: %s nodes%s listed", f"{len(seen.nodes):,}", pods)
 
     def _bind_in(self, live: LiveCluster, stack: contextlib.AsyncExitStack) -> None:
-        """Bind pods, and tell policies of it, while the stack lasts."""
+        """Bind pods, and call the policies' ``bound`` hooks, while the stack lasts."""
         telling = TellBound(
             self.workers,
             cluster=lambda: live.view.current,
@@ -277,16 +277,16 @@ class Server:
         stack.push_async_callback(telling.close, timeout_seconds=self.options.limits.policy_seconds)
 
     async def _ask_sources(self, pod: Pod, node: str) -> None:
-        """Ask before it is the pod's turn; the answer is kept until then."""
+        """Query the sources about the pod before its turn in the ledger; their answers are cached."""
         with self.generation.used() as generation:
             await generation.sources.about(pod, [node], wanted=sources_for(generation.verbs.policies, pod))
 
     async def _commit(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
-        """The policies' last word, in a policy thread."""
+        """Recheck and allocate in a policy thread: a refusal, and the annotations to bind with."""
         with self.generation.used() as generation:
-            return await self._last_word(generation, pod, node, cluster)
+            return await self._commit_by(generation, pod, node, cluster)
 
-    async def _last_word(
+    async def _commit_by(
         self, generation: Generation, pod: Pod, node: str, cluster: Snapshot
     ) -> tuple[str, Mapping[str, str]]:
         wanted = sources_for(generation.verbs.policies, pod)
@@ -305,7 +305,7 @@ class Server:
         return said.refusal, said.annotations
 
     def adopt(self, options: Options) -> int:
-        """Answer with these policies and sources from the next request on; the new generation's number."""
+        """Use these policies and sources from the next request on; returns the new generation's number."""
         fresh = self._generation(options, number=self.generations.next_number)
         self.app.generation = self.generations.adopt(fresh)
         return fresh.number
@@ -346,15 +346,15 @@ class Server:
         """Begin to stop on SIGTERM and SIGINT."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self.stop)
-        # Somebody waits at the keyboard.
+        # Ctrl-C: a person waits, so do not wait for a successor.
         loop.add_signal_handler(signal.SIGINT, partial(self.stop, hand_over=False))
 
     async def stopped(self) -> None:
-        """Wait until somebody says stop."""
+        """Wait until `stop` is called."""
         await self._stop.wait()
 
     def stop(self, *, hand_over: bool = True) -> None:
-        """Begin to stop, as SIGTERM does; without ``hand_over`` nobody is waited for who takes over."""
+        """Begin to stop, as SIGTERM does; with ``hand_over``, wait for another server to take the Lease."""
         self._hands_over = hand_over
         self._stop.set()
 
@@ -367,7 +367,7 @@ class Server:
         await self.leaving.drain(self.listener, hand_over=hand_over, told=self._stop.is_set())
 
     def _hold(self, held: bool) -> None:
-        """Have calls wait until the Lease is ours, or go on with them."""
+        """Make requests wait until this server has the Lease, or let them go on."""
         assert self.live is not None, "somebody else's Lease is in a cluster"
         writer, seconds = self.live.writer, self.options.limits.request_seconds * _HOLD_SHARE
         assert writer is not None, "who succeeds a holder wants the Lease"

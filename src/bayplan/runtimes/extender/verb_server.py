@@ -1,4 +1,4 @@
-"""The port of the verbs: who answers there, and which connections are open."""
+"""The HTTP server of the verbs: accepts connections, within limits, and closes them at shutdown."""
 
 import asyncio
 import contextlib
@@ -15,17 +15,17 @@ from bayplan.runtimes.limits import Limits
 log = logging.getLogger(__name__)
 
 UNSENT_BYTES = 256 * 1024 * 1024
-"""How much of all answers may wait for callers to take it."""
+"""How many bytes of answers, over all connections, may wait for callers to read them."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 AtOnce = Callable[[str, bytes, Line], Response | None]
 
 
 class VerbServer:
-    """Makes connections for a listening socket, and knows those that are open."""
+    """Makes a `Connection` for each accepted socket, and keeps track of the open ones."""
 
     def __init__(self, handler: Handler, limits: Limits, *, at_once: AtOnce | None = None) -> None:
-        """``at_once`` is asked first, with path and body of a POST; ``None`` where it has no answer."""
+        """``at_once`` gets the path and body of a POST first; if it returns ``None``, ``handler`` answers."""
         self.handler = handler
         self.at_once = at_once
         self.limits = limits
@@ -34,7 +34,7 @@ class VerbServer:
         self.closing = False
         self._empty = asyncio.Event()
         self._empty.set()
-        # One for all: bytes are taken out of it before anybody else can be read.
+        # Shared by all connections: each takes its bytes out before another one is read.
         self.scratch = memoryview(bytearray(READ_BYTES))
         self.spelling = Spelling()
 
@@ -42,18 +42,18 @@ class VerbServer:
         return Connection(self)
 
     def entered(self, connection: Connection) -> None:
-        """It is one of ours now."""
+        """Add an open connection."""
         self.connections.add(connection)
         self._empty.clear()
 
     def left(self, connection: Connection) -> None:
-        """It is gone."""
+        """Remove a closed connection."""
         self.connections.discard(connection)
         if not self.connections:
             self._empty.set()
 
     def full(self) -> bool:
-        """Whether one more connection is one too many: there is none that could go for it."""
+        """Whether one more connection must be refused; closes the longest idle one to make room."""
         if len(self.connections) < self.limits.max_connections:
             return False
         gone = longest_waiting(self.connections)
@@ -63,16 +63,16 @@ class VerbServer:
         if gone is None:
             return True
         gone.abort()
-        # Now: many can come before it is told that it was closed.
+        # Not left to `connection_lost`: many connections may come before it is called.
         self.left(gone)
         return False
 
     def bound_unsent(self) -> None:
-        """Cut off those that do not read for longest, where answers that nobody takes are too much memory."""
+        """Close the slowest readers if unread answers take more than `UNSENT_BYTES`."""
         slow = [each for each in self.connections if each.unsent and each.waits_since is not None]
         slow.sort(key=lambda each: each.waits_since or 0.0)
         total = sum(each.unsent for each in slow)
-        # The last one may be as large as it is: it was answered just now.
+        # The last one was answered just now, and may be of any size.
         for each in slow[:-1]:
             if total <= UNSENT_BYTES:
                 break
@@ -88,7 +88,7 @@ class VerbServer:
             connection.close_idle()
 
     async def shutdown(self, timeout: float) -> None:  # noqa: ASYNC109
-        """Wait for answers under way for so long, then close everything."""
+        """Wait for answers under way, at most ``timeout`` seconds, then close everything."""
         if tasks := [each.task for each in self.connections if each.task is not None]:
             await asyncio.wait(tasks, timeout=timeout)
         for connection in list(self.connections):

@@ -1,4 +1,4 @@
-"""The four verbs: a request's bytes in, an answer's bytes out. Nothing here waits, except for bind.
+"""The four verbs: the bytes of a request in, the bytes of an answer out. Only bind waits for anything.
 
 ``filter``, ``prioritize`` and ``preempt`` have no side effects: kube-scheduler repeats them and calls
 them for simulations that it throws away.
@@ -52,65 +52,66 @@ NO_BINDER = (
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What to send back, and how to count it."""
+    """The answer to one request, and what to do after it is sent."""
 
     body: bytes
     result: str = "ok"
     error: str = ""
     not_in_view: tuple[str, ...] = ()
-    """Nodes that were asked about and are not in view: worth a look before they are refused."""
+    """Requested nodes that the view lacks: worth reading from the API server before they are refused."""
     refused: "Refused | None" = None
-    """The pod was refused on every node: worth a moment's wait for news."""
+    """The pod, if every node was refused: worth a moment's wait for changes of the cluster."""
     judged: "Judged | None" = None
-    """What was decided, of filter and prioritize; ``None`` where no policy was for the pod."""
+    """The decision of a filter or prioritize; ``None`` where no policy applies to the pod."""
     cut_for: str = ""
-    """UID of the pod whose answer was cut down: when it comes again, it is told what it was not told."""
+    """UID of the pod, if the answer left nodes or reasons out: the pod's next answer makes up for it."""
     weight: int = 0
-    """What it keeps until it is written down, beside one of so many nodes; where that is said."""
+    """Memory that `write_down` holds, as the number of nodes of a decision that holds as much."""
     write_down: Callable[[], None] = lambda: None
-    """Counts what was decided and puts it into the journal. For whoever sends the answer to call, once, when
-    it is on its way: kube-scheduler need not wait for that."""
+    """Counts the decision and puts it into the journal. The sender calls it once, after sending the answer,
+    so that kube-scheduler does not wait for it."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A pod that has nowhere to go, and what may change that; anything where nothing is named."""
+    """A pod that every node was refused for."""
 
     pod: Pod
     helped_by: frozenset[str]
+    """What may change the verdicts; empty for anything."""
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A question with what was said to it, for whoever asks it again."""
+    """A question and the decision on it."""
 
     question: Question
     decision: Decision
     number: int
-    """In the journal."""
+    """The decision's number in the journal."""
     by_name: bool = True
-    """Whether the nodes are those of the view, and did not come with the request."""
+    """Whether the request named nodes of the view; else it brought the nodes themselves."""
 
 
 class Binder(Protocol):
-    """Whoever can bind a pod to a node; raises an exception whose text says why it could not."""
+    """Binds pods to nodes."""
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind the pod; doing it twice is doing it once."""
+        """Bind the pod, idempotently; raises an exception whose text says why it could not."""
         ...
 
 
 @dataclass
 class Verbs:
-    """Answers requests with policies, over the cluster at hand or over the nodes that were sent."""
+    """Answers requests by policies, over the view of the cluster or over the nodes in the request."""
 
     policies: Sequence[Policy]
     metrics: Metrics
     observe: bool = False
     failed_nodes_heeded: bool = False
     keep: int | None = None
-    """With how many of the nodes that passed a filter answers; ``None`` for all."""
+    """How many of the passing nodes a filter answers with; ``None`` for all."""
     refusals: Refusals = "always"
-    """When refused nodes are told with their reasons."""
+    """When a filter's answer lists refused nodes with their reasons."""
     turns: Turns = field(default_factory=Turns)
     journal: Journal = field(default_factory=Journal)
     generation: int = 1
@@ -122,7 +123,7 @@ class Verbs:
     def filter(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
     ) -> Answer:
-        """Which nodes pass."""
+        """Answer a filter request: which nodes pass."""
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
         attempt.pod = pod.key
@@ -149,7 +150,7 @@ class Verbs:
             refusals=every,
         )
         if cut is not None:
-            # As of prioritize: who failed to score has no opinion, and the pod goes on.
+            # As in prioritize: a policy that failed to score has no opinion, and the pod goes on.
             said = "error" if cut.error else "ok"
             return Answer(
                 told,
@@ -173,15 +174,15 @@ class Verbs:
         )
 
     def tells_refusals(self, turn: int) -> bool:
-        """Whether a pod is told why nodes were refused, where one passed; it was told less ``turn`` times."""
+        """Whether an answer with passing nodes lists the refused ones; ``turn`` counts shortened answers."""
         return self.refusals == "always" or (self.refusals == "again" and turn > 0)
 
     def turn(self, pod: Pod) -> int:
-        """How often the pod was told a part; a pod that nobody can know again is told everything."""
+        """How many shortened answers the pod got; 1 without a UID, so that it gets everything."""
         return self.turns.of(pod.uid) if pod.uid else 1
 
     def _turn(self, pod: Pod, attempt: Attempt) -> int:
-        """The same, as it was when the pod was asked about; looked up where that makes a difference."""
+        """`turn`, kept in the attempt so that a replay repeats it; looked up only where it matters."""
         if attempt.turn is None and self.refusals == "again":
             attempt.turn = self.turn(pod)
         return attempt.turn or 0
@@ -189,7 +190,7 @@ class Verbs:
     def _filtered(
         self, policies: Sequence[Policy], question: Question, attempt: Attempt
     ) -> tuple[Decision, Decision | None]:
-        """Which nodes pass; and where the answer is cut down, how good they are and which are told."""
+        """The filter's decision, and with `keep` the decision which of the passing nodes to answer with."""
         if self.keep is None or self.observe:
             return filter_nodes(policies, question, attempt), None
         return filter_and_keep(policies, question, attempt, keep=self.keep, turns=self.turns)
@@ -197,7 +198,7 @@ class Verbs:
     def prioritize(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
     ) -> Answer:
-        """How good each node is."""
+        """Answer a prioritize request: a score for each node."""
         args = decode(body, v1.ExtenderArgs)
         pod = _pod_of(args)
         attempt.pod = pod.key
@@ -208,11 +209,11 @@ class Verbs:
         return self._scored(policies, asked, question, attempt)
 
     def scores(self, pod: Pod) -> bool:
-        """Whether anybody has an opinion about nodes for this pod."""
+        """Whether any policy scores nodes for this pod."""
         return any(p.of_kind("score") for p in interested(self.policies, pod, shadows=True))
 
     def prioritize_passed(self, filtered: Judged, attempt: Attempt) -> Answer:
-        """What prioritize will say about the nodes that passed, before anybody asks."""
+        """The answer to the prioritize that will follow this filter, over the nodes that passed."""
         question = filtered.question
         attempt.pod = question.pod.key
         rows = filtered.decision.passed.nonzero()[0]
@@ -228,7 +229,7 @@ class Verbs:
         write = partial(self._record_scores, judged, attempt)
         if self.observe:
             return Answer(encode(answer.no_priorities(asked)), judged=judged, write_down=write)
-        # kube-scheduler has no place for an error here: whoever failed has no opinion.
+        # A prioritize answer has no field for an error: a policy that failed has no opinion.
         body = answer.priorities_answer(asked, decision, spelling=self.spelling)
         said = "error" if decision.error else "ok"
         return Answer(body, said, decision.error, judged=judged, write_down=write)
@@ -236,7 +237,7 @@ class Verbs:
     def preempt(
         self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
     ) -> Answer:
-        """Which candidates for preemption would help."""
+        """Answer a preempt request: the candidates whose eviction would let the pod pass."""
         args = decode(body, v1.ExtenderPreemptionArgs)
         pod = _preemptor(args)
         attempt.pod = pod.key
@@ -253,7 +254,7 @@ class Verbs:
         return Answer(encode(answer.victims(kept, violations)))
 
     def about(self, verb: str, body: bytes) -> tuple[Pod, list[str], set[str]]:
-        """The pod and the nodes that a request is about, and the sources that are read for it."""
+        """The pod and the node names of a request, and the sources that its policies read."""
         if verb == "preempt":
             candidates = decode(body, v1.ExtenderPreemptionArgs)
             pod, names = _preemptor(candidates), [each.node for each in _candidates(candidates)[0]]
@@ -263,7 +264,7 @@ class Verbs:
         return pod, names, sources_for(self.policies, pod)
 
     async def bind(self, body: bytes, binder: Binder | None) -> Answer:
-        """Bind the pod through the API server."""
+        """Answer a bind request by binding the pod through the API server."""
         args = decode(body, v1.ExtenderBindingArgs)
         note_pod(f"{args.pod_namespace}/{args.pod_name}", node=args.node)
         error = NO_BINDER
@@ -287,18 +288,18 @@ class Verbs:
     def commit(
         self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt, *, readings: Readings = NO_READINGS
     ) -> Commitment:
-        """Whether the pod may be bound to the node after all, and what it gets there."""
+        """Recheck the pod on its node before the bind, and allocate what it gets there."""
         cluster = cluster.with_readings(readings)
         question = Question(pod, cluster.nodes, cluster, attempt.now)
         commitment = commit(self.policies, question, node, attempt)
         self.metrics.ran(attempt)
         if commitment.decision is not None:
             self._record("recheck", commitment.decision)
-        # Whoever only looks on refuses nothing; what a pod holds must be written down all the same.
+        # With --observe nothing is refused, but the pod's allocation must still be written down.
         return replace(commitment, refusal="") if self.observe else commitment
 
     def untouched(self, verb: str, body: bytes) -> bytes | None:
-        """The answer that changes nothing; ``None`` for bind, and for a request that cannot be read."""
+        """The answer that changes nothing; ``None`` for a bind and for a request that cannot be decoded."""
         try:
             if verb == "filter":
                 return encode(answer.pass_all(_asked_as_sent(decode(body, v1.ExtenderArgs))))
@@ -322,7 +323,7 @@ class Verbs:
         self._record("prioritize", judged.decision, judged.number)
 
     def _record(self, verb: str, decision: Decision, number: int | None = None) -> None:
-        """Count it and write it down, under its number where it has one already."""
+        """Count the decision and write it into the journal, under ``number`` if it has one already."""
         if decision.kept is None:
             self.metrics.decided(verb, decision, observe=self.observe)
         else:
@@ -367,19 +368,19 @@ class Verbs:
 
 
 def question_of(body: bytes, view: Snapshot | None, readings: Readings, now: datetime) -> Question:
-    """What a filter or prioritize request asks, in the cluster at hand."""
+    """The question that a filter or prioritize request asks over this view."""
     args = decode(body, v1.ExtenderArgs)
     return _question(args, _pod_of(args), view, readings, now)[1]
 
 
 def _helped_by(decision: Decision) -> frozenset[str]:
-    """What may change the verdict; nothing named where a reason does not say, since it may be anything."""
+    """What may change the verdicts; empty if one reason does not say, since anything may help there."""
     topics = [reason.helped_by for _, reason, _ in decision.groups()]
     return frozenset().union(*topics) if topics and all(topics) else frozenset()
 
 
 def _told(decision: Decision, *, would: bool) -> str:
-    """One line about what the policies say, or would have said."""
+    """One line about the decision, for the log."""
     if decision.error:
         return f"{'would fail' if would else 'failed'}: {decision.error}"
     if decision.kept is not None:
@@ -455,7 +456,7 @@ def _preemptor(args: v1.ExtenderPreemptionArgs) -> Pod:
 
 
 def _unique(names: list[str]) -> list[str]:
-    """The names; `WireError` where one is there twice, since it could not be answered once."""
+    """The names; `WireError` if one occurs twice, since the answer could list it only once."""
     if len(set(names)) != len(names):
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -464,7 +465,7 @@ def _unique(names: list[str]) -> list[str]:
 
 
 def _asked_as_sent(args: v1.ExtenderArgs) -> Asked:
-    """The nodes without a look into them: nobody will judge them."""
+    """The nodes of a request as they were sent, not decoded: no policy will look at them."""
     return Asked(
         args.node_names or [], args.nodes, wants_names=args.nodes is None or args.node_names is not None
     )
@@ -473,7 +474,7 @@ def _asked_as_sent(args: v1.ExtenderArgs) -> Asked:
 def _candidates(
     args: v1.ExtenderPreemptionArgs,
 ) -> tuple[list[Candidate], list[tuple[str, int]], dict[str, Pod]]:
-    """The candidates, their counts of violated budgets, and the victims that came in full."""
+    """The candidates, how many budgets each violates, and the victims that were sent as full pods."""
     candidates = []
     violations = []
     pods: dict[str, Pod] = {}

@@ -1,4 +1,4 @@
-"""How the server is: the checks behind ``/readyz``, and the gauges that are read when somebody looks."""
+"""The server's health checks, gauges and facts: for ``/readyz``, ``/metrics`` and the page."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Vitals:
-    """Looks at a server."""
+    """Health, gauges and facts of one server."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
@@ -29,7 +29,7 @@ class Vitals:
         self.health.notes = self._notes
 
     def refresh(self) -> None:
-        """Bring the gauges up to date."""
+        """Set the gauges, before metrics are read."""
         server, metrics = self._server, self._server.metrics
         server.app.later.catch_up()
         generation = server.generation
@@ -58,7 +58,7 @@ class Vitals:
             metrics.view_age.set(server.view.age_seconds)
 
     def sight(self) -> Sight:
-        """What the page may see."""
+        """What the page shows of this server."""
         server = self._server
         return Sight(
             journal=server.journal,
@@ -78,7 +78,7 @@ class Vitals:
         return None if seen is None else seen.with_readings(self._server.generation.sources.current)
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """State of the server, by subject."""
+        """The state of the server, by subject."""
         server = self._server
         generation = server.generation
         found: dict[str, dict[str, Any]] = {
@@ -110,7 +110,7 @@ class Vitals:
         return found
 
     def certificates_loaded(self) -> None:
-        """Say when the certificates end that new connections see."""
+        """Set the gauge of when the certificate in use expires."""
         tls = self._server.options.tls
         ends = tls.ends() if tls is not None else None
         self._server.metrics.certificate_expiry.clear()
@@ -127,7 +127,7 @@ class Vitals:
         return self._server.live.why_not_ready() if self._server.live else ""
 
     def _notes(self) -> dict[str, str]:
-        """What fails nothing and is good to know, by what it is about."""
+        """Problems that fail no check, by subject."""
         server = self._server
         generation = server.generation
         notes = facts.overrun_notes(server.workers, generation.verbs.policies)
