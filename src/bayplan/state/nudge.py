@@ -14,11 +14,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.limiter import Limiter
-from bayplan.client.rest import ApiClient
+from bayplan.client.rest import ApiClient, pod_path
 from bayplan.kube.pod import Pod
 from bayplan.state.cache import Cache
 
@@ -196,11 +195,10 @@ class Nudge:
             return
         waiting.nudged_at = self._clock()
         namespace, _, name = waiting.key.partition("/")
-        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
         # With the UID, the API server answers 409 if another pod has the name by now.
         note = {"metadata": {"uid": waiting.uid, "annotations": {ANNOTATION: f"{time.time():.3f}"}}}
         try:
-            await self._client.patch(path, note, timeout_seconds=_TIMEOUT_SECONDS)
+            await self._client.patch(pod_path(namespace, name), note, timeout_seconds=_TIMEOUT_SECONDS)
         except ApiError as error:
             if error.status in (404, 409):
                 self._waiting.pop(waiting.uid, None)
