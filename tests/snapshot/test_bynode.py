@@ -44,11 +44,11 @@ def outcome(read: Any, values: Any) -> Any:
     )
 )
 def test_all_at_once_gives_what_one_by_one_gives(values: Any) -> None:
-    assert outcome(by_field, values) == outcome(bynode._one_by_one, values)
+    assert outcome(by_field, values) == outcome(bynode._checked_one_by_one, values)
 
 
 def test_plain_values_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bynode, "_one_by_one", lambda _: pytest.fail("it is slow"))
+    monkeypatch.setattr(bynode, "_checked_one_by_one", lambda _: pytest.fail("it is slow"))
 
     assert by_field({"a": 1, "b": nan, "c": None, "d": "x"}) == {"": {"a": 1, "d": "x"}}
     values = {"a": {"x": 1.5, "y": None}, "b": {"x": nan}, "c": {"z": True, "x": inf}}

@@ -477,7 +477,7 @@ def test_after_a_change_it_takes_a_new_picture(change: str) -> None:
 def test_pods_that_came_and_went_leave_nothing_where_nobody_takes_a_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cache_module, "_TRACES", 50)
+    monkeypatch.setattr(cache_module, "_GONE_LIMIT", 50)
     cache = Cache()
     cache.put_node(make_node("n").object)
 
@@ -486,6 +486,6 @@ def test_pods_that_came_and_went_leave_nothing_where_nobody_takes_a_snapshot(
             cache.put_pod(make_pod(f"p{number}", uid=str(number), node=node))
         cache.drop_pod(f"default/p{number}")
 
-    kept = sum(map(len, cache._came.values())) + len(cache._line) + len(cache._tally._since)
-    assert kept <= 2 * 50 + cache_module._GAPS + _FOLD
+    kept = sum(map(len, cache._added.values())) + len(cache._waiting) + len(cache._tally._since)
+    assert kept <= 2 * 50 + cache_module._GAP_LIMIT + _FOLD
     assert cache.snapshot().nodes.count().tolist() == [0]

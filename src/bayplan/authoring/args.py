@@ -1,4 +1,4 @@
-"""Arguments of a policy: a typed struct, strict, spelled in camelCase in YAML."""
+"""The arguments of a policy: a strict, typed struct with camelCase names in YAML."""
 
 from typing import Any, TypeVar, dataclass_transform
 
@@ -9,7 +9,7 @@ T = TypeVar("T", bound="Args")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class _ArgsMeta(msgspec.StructMeta):
-    """Tells type checkers that subclasses are frozen too, without a word in each of them."""
+    """Tells type checkers that all subclasses are frozen."""
 
 
 class Args(
@@ -33,5 +33,5 @@ class Args(
 
 
 def read_args(schema: type[T], data: dict[str, Any]) -> T:
-    """The settings out of configuration data; raises `msgspec.ValidationError` with the path."""
+    """The arguments from configuration data; raises `msgspec.ValidationError` with the path."""
     return msgspec.convert(data, schema)

@@ -1,8 +1,9 @@
-"""What one load of the policies imports, apart from what any other load did.
+"""Editions keep the modules of one load of the policies apart from those of every other load.
 
-A policy may import the files beside it, while it is loaded or later, inside a hook. Both must lead to the
-files of its own load: an older one still serves while a newer one is tried. So each load, an *edition*, has
-a package of its own for each folder, and its modules have an ``__import__`` of their own, which looks there.
+A policy may import the files beside it, while it is loaded or later inside a hook. Both must find the files
+of its own load: after a reload the old policies still serve while the new ones are tried. So each load, an
+*edition*, has a package of its own for each folder (a *shelf*), and its modules have an ``__import__`` of
+their own, which looks there first.
 """
 
 import builtins
@@ -31,19 +32,19 @@ class Edition:
         self._shelves: dict[str, Shelf] = {}
 
     def shelf(self, folder: Path, *, named: Path) -> "Shelf":
-        """Where the files of a folder are; ``named`` is what the folder is called by people."""
+        """The shelf of a folder; ``named`` is the folder's path as the user wrote it."""
         shelf = self._shelves.get(str(folder))
         if shelf is None:
             shelf = self._shelves[str(folder)] = Shelf(self, folder, named)
         return shelf
 
     def files(self) -> list[Path]:
-        """The files that were imported, as people name them."""
+        """The imported files, with paths as the user wrote them."""
         return sorted({file for shelf in self._shelves.values() for file in shelf.files()})
 
     def forget(self) -> None:
-        """Give the modules up: nobody is going to call them. The everyday edition is for good."""
-        if self is _everyday:
+        """Remove the modules, which are no longer called. The default edition stays."""
+        if self is _default:
             return
         for shelf in self._shelves.values():
             shelf.take_down(shelf.modules())
@@ -51,7 +52,7 @@ class Edition:
 
 
 class Shelf:
-    """One folder of an edition, as a package that nobody else knows the name of."""
+    """One folder of an edition, as a package with a unique name."""
 
     def __init__(self, edition: Edition, folder: Path, named: Path) -> None:
         self.edition = edition
@@ -64,34 +65,34 @@ class Shelf:
         self._builtins = {**vars(builtins), "__import__": self._import}
 
     def take_down(self, names: Sequence[str]) -> None:
-        """Have these modules not be found any more."""
+        """Remove these modules, so that no import finds them."""
         for name in names:
             sys.modules.pop(name, None)
         if self.package in names:
             _shelves.pop(self.package, None)
 
     def modules(self) -> list[str]:
-        """The names of the modules that are imported, with the package itself."""
+        """The names of the imported modules, with the package itself."""
         return [name for name in list(sys.modules) if name.partition(".")[0] == self.package]
 
     def files(self) -> Iterator[Path]:
-        """The files of the modules that are imported, as people name them."""
+        """The files of the imported modules, with paths as the user wrote them."""
         for name in self.modules():
             file = getattr(sys.modules.get(name), "__file__", None)
             if file and Path(file).is_relative_to(self._folder):
                 yield self._named / Path(file).relative_to(self._folder)
 
     def load(self, name: str, file: Path) -> ModuleType:
-        """Import a file of the folder, once for an edition, however many policies are made of it.
+        """Import a file of the folder, once per edition, however many policies use it.
 
-        The everyday edition has no end, and files change: there it is another module each time.
+        The default edition never ends, and files change: there each call makes a new module.
         """
         known = self._loaded.get(file)
-        if known is not None and self.edition is not _everyday:
+        if known is not None and self.edition is not _default:
             return known
         _shelves[self.package] = self
         sys.modules[self.package] = self._module
-        # A hyphen: no `import` can mean it.
+        # With a hyphen, so that no `import` statement can name it.
         full = f"{self.package}.{name.replace('.', '_')}-{next(_numbers)}"
         loader = _Fresh(full, str(file))
         spec = importlib.util.spec_from_file_location(full, file, loader=loader)
@@ -102,11 +103,11 @@ class Shelf:
         return module
 
     def furnish(self, module: ModuleType) -> None:
-        """Have the module, and every function in it, import what is on this shelf first."""
+        """Make the module, and every function in it, import from this shelf first."""
         vars(module)["__builtins__"] = self._builtins
 
     def plain(self, text: str) -> str:
-        """A text with the names as the author of the policy knows them."""
+        """A text without the package's name, which the author of the policy does not know."""
         return text.replace(f"{self.package}.", "")
 
     def _import(
@@ -121,13 +122,13 @@ class Shelf:
         top = name.partition(".")[0]
         if level or not self._has(top):
             return builtins.__import__(name, globals, locals, fromlist or (), level)
-        # Without a name to import from it, `__import__` gives the first part alone: that of our package.
+        # Without a fromlist, `__import__` would return the top package, which is ours.
         full = f"{self.package}.{name}"
         last = builtins.__import__(full, globals, locals, fromlist or ("__name__",), 0)
         return last if fromlist else sys.modules[f"{self.package}.{top}"]
 
     def _has(self, top: str) -> bool:
-        """Whether the name means a file of this folder: it shadows nothing that is found without it."""
+        """Whether the name means a file of this folder; a module found elsewhere takes precedence."""
         if f"{self.package}.{top}" in sys.modules:
             return True
         if top in sys.modules:
@@ -140,9 +141,9 @@ class Shelf:
 
 
 class _Fresh(SourceFileLoader):
-    """Compiles the file as it is now: cached bytecode can be as old as a second and not tell.
+    """Compiles the file anew: cached bytecode may be outdated by up to a second, its timestamps' resolution.
 
-    Nothing is written beside the file either, which is often a read-only ConfigMap.
+    Nor does it write bytecode beside the file, which is often in a read-only ConfigMap.
     """
 
     def get_code(self, fullname: str) -> CodeType:
@@ -152,18 +153,18 @@ class _Fresh(SourceFileLoader):
         return code
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the file, with imports that know the files beside it."""
+        """Run the file, with imports that find the files beside it."""
         _shelves[module.__name__.partition(".")[0]].furnish(module)
         super().exec_module(module)
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules of shelves, which are files of their folders."""
+    """Finds the modules of shelves in their folders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module in the folder of its package; ``None`` for what is no module of ours."""
+        """The spec of a module of a shelf; ``None`` for all other modules."""
         if path is None or fullname.partition(".")[0] not in _shelves:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -180,7 +181,7 @@ class _Finder(MetaPathFinder):
 
 
 def edition_of(module_name: str) -> Edition | None:
-    """The edition that has a module of that name; ``None`` where it is no policy's."""
+    """The edition of the module of that name; ``None`` if it is no policy's module."""
     shelf = _shelves.get(module_name.partition(".")[0])
     return shelf.edition if shelf is not None else None
 
@@ -192,9 +193,9 @@ def current_edition() -> Edition:
 
 @contextlib.contextmanager
 def anew() -> Iterator[Edition]:
-    """Import policies, and the files beside them, as they are now; an error leaves nothing behind.
+    """Import policies, and the files beside them, into a new edition; after an error it is removed.
 
-    It is meant for this thread alone, whatever others import meanwhile.
+    Applies to this thread only.
     """
     edition = Edition()
     before = _current.set(edition)
@@ -210,8 +211,8 @@ def anew() -> Iterator[Edition]:
 
 @contextlib.contextmanager
 def one_edition() -> Iterator[Edition]:
-    """Import all of it into the edition at hand, or into a new one where there is none."""
-    if _current.get() is not _everyday:
+    """Import policies into the current edition, or into a new one if there is none."""
+    if _current.get() is not _default:
         yield _current.get()
         return
     with anew() as edition:
@@ -219,12 +220,12 @@ def one_edition() -> Iterator[Edition]:
 
 
 def _place(spec: ModuleSpec) -> list[str]:
-    """Where a module is, through links: its file, or its folders where it has none."""
+    """The real path of a module's file, or of its folders if it has no file."""
     places = [spec.origin] if spec.has_location and spec.origin else spec.submodule_search_locations or []
     return sorted(os.path.realpath(place) for place in places)
 
 
 _shelves: dict[str, Shelf] = {}
-_everyday = Edition()
-_current: ContextVar[Edition] = ContextVar("bayplan_edition", default=_everyday)
+_default = Edition()
+_current: ContextVar[Edition] = ContextVar("bayplan_edition", default=_default)
 sys.meta_path.insert(0, _Finder())

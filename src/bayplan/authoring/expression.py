@@ -1,6 +1,6 @@
-"""Policies without code: expressions in CEL become hooks like any other.
+"""Turns CEL expressions of the configuration into hooks.
 
-A rule is spelled as Kubernetes spells its objects: ``node.metadata.labels[?'rack'].orValue('') == 'a'``.
+Expressions use the field names of Kubernetes: ``node.metadata.labels[?'rack'].orValue('') == 'a'``.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from bayplan.snapshot.columns import Label, NodeAnnotation, split_resource
 from bayplan.snapshot.table import NodeTable
 
 KINDS: tuple[Kind, ...] = ("filter", "prefer", "score", "protect")
-"""The hooks that an expression can be."""
+"""The kinds of hooks that an expression can be."""
 
 _NO_POD = Pod()
 _NODES = ("pod", "node", "column")
@@ -35,7 +35,7 @@ _DECLARED = {"labels": Label, "annotations": NodeAnnotation}
 
 
 class ExpressionError(PolicyError):
-    """An expression that cannot be used, and which of the entry's it is."""
+    """An expression that cannot be used; ``kind`` says which one of the policy's entry."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -44,7 +44,7 @@ class ExpressionError(PolicyError):
 
 @dataclass(frozen=True)
 class Expression:
-    """One expression of an entry, and where it is written."""
+    """One expression of a policy's entry, and its place in the file."""
 
     text: str
     where: str
@@ -60,7 +60,7 @@ def from_expressions(
     scope: Scope = EVERY_POD,
     failure_policy: FailurePolicy = "Fail",
 ) -> Policy:
-    """A policy of these expressions, by hook; `ExpressionError` for one that cannot be."""
+    """A policy made of these expressions, by kind of hook; raises `ExpressionError`."""
     hooks: list[Hook] = []
     columns: dict[Any, None] = {}
     for kind, expression in expressions.items():
@@ -73,7 +73,7 @@ def from_expressions(
 
 @dataclass(frozen=True)
 class _Filter:
-    """A hard or a soft rule: the nodes that it is false for are refused."""
+    """A ``filter`` or ``prefer`` hook: refuses the nodes for which the expression is false."""
 
     evaluator: Evaluator
     parameters: tuple[str, ...]
@@ -86,7 +86,7 @@ class _Filter:
 
 @dataclass(frozen=True)
 class _Score:
-    """A number a node."""
+    """A ``score`` hook: the expression's number for each node."""
 
     evaluator: Evaluator
     parameters: tuple[str, ...]
@@ -97,7 +97,7 @@ class _Score:
 
 @dataclass(frozen=True)
 class _Protect:
-    """Whether a victim must stay."""
+    """A ``protect`` hook: whether a victim is protected."""
 
     evaluator: Evaluator
     parameters = ("pod", "victim")
@@ -121,7 +121,7 @@ def _rule(
     wanted = (int, float) if kind == "score" else (bool,)
     where = f"{expression.where} {kind}"
     evaluator = Evaluator(compiled, policy=name, where=where, wanted=wanted)
-    # Who does not ask for the pod says the same about all of them.
+    # Without the parameter ``pod``, the engine knows that the answer is the same for all pods.
     parameters = ("pod", "nodes") if compiled.reads.paths.get("pod") else ("nodes",)
     if kind == "score":
         return _Score(evaluator, parameters), compiled.reads
@@ -134,31 +134,31 @@ def _rule(
 
 
 def _reason(text: str, reads: Reads) -> Reason:
-    """The reason, with what could change the verdict: that is known from what is read."""
-    pods = _on_nodes(reads)
+    """The reason; what could change the verdict follows from what the expression reads."""
+    pods = _reads_pods(reads)
     return Reason(text, preemptible=pods, helped_by=frozenset({"nodes", "pods"} if pods else {"nodes"}))
 
 
 def _promise(kind: Kind, reads: Reads) -> Promise:
-    """What the expression can be relied on for, since all that it reads is known."""
+    """The hook's ``reads``, from what the expression reads."""
     if kind not in ("filter", "score"):
-        # Whether a soft rule is void hangs on all nodes that are left.
+        # Whether a soft rule is void depends on all remaining nodes.
         return "cluster"
     # Pods of one kind have the same spec, namespace, labels, annotations and owners.
     pod = reads.paths.get("pod", frozenset())
     if any(path[0] != "spec" and path[:2] not in _OF_A_KIND for path in pod):
         return "cluster"
-    return "pods" if _on_nodes(reads) else "node"
+    return "pods" if _reads_pods(reads) else "node"
 
 
-def _on_nodes(reads: Reads) -> bool:
-    """Whether it reads what pods have taken of nodes."""
+def _reads_pods(reads: Reads) -> bool:
+    """Whether the expression reads what the pods on a node request."""
     aspects = {resource[1] for name in reads.columns if (resource := split_resource(name))}
     return bool(aspects & {"requested", "free"})
 
 
 def _declared(reads: Reads) -> list[Any]:
-    """The labels and annotations of nodes that are read, for ``bayplan columns``."""
+    """The labels and annotations of nodes that the expression reads, for ``bayplan columns``."""
     paths = sorted(reads.paths.get("node", ()))
     return [
         _DECLARED[path[1]](path[2])

@@ -1,4 +1,4 @@
-"""How full nodes are: which resources count, and what part of each is taken."""
+"""How full nodes are: the fraction of each resource that is requested, and weighted means of them."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -14,12 +14,12 @@ from bayplan.snapshot.table import NodeTable
 
 
 class ResourceWeight(Args):
-    """One resource in a policy's arguments, and how much it counts beside others."""
+    """One resource in a policy's arguments, with its weight."""
 
     name: str
     """``cpu``, ``memory``, ``pods``, ``example.com/gpu``, ..."""
     weight: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 1.0
-    """How much it counts beside the others."""
+    """How much the resource counts beside the others."""
 
     def __post_init__(self) -> None:
         if split_resource(f"{self.name}.free") is None:
@@ -45,19 +45,16 @@ class ResourceArgs(Args):
 def fractions(
     pod: Pod, nodes: NodeTable, resources: Sequence[ResourceWeight], *, with_pod: bool = True
 ) -> NDArray[np.float64]:
-    """What part of each resource is requested once the pod is there: 0 to 1, a row for each resource.
+    """The fraction of each resource that is requested with the pod placed: 0 to 1, one row per resource.
 
-    NaN where it does not count, as in kube-scheduler: on a node that does not have the resource, and
-    on every node for an extended resource that the pod does not ask for.
+    NaN if the resource does not count, as in kube-scheduler: on a node that does not have it, and on every
+    node for an extended resource that the pod does not request.
     """
     return np.array([_fraction(pod, nodes, resource.name, with_pod=with_pod) for resource in resources])
 
 
 def weighted_mean(values: NDArray[np.float64], resources: Sequence[ResourceWeight]) -> NDArray[np.float64]:
-    """The mean over the resources by their weights, one value a node.
-
-    NaN is left out; 0 where nothing is left.
-    """
+    """The weighted mean over the resources, one value per node; NaN is left out, and 0 if all are NaN."""
     counts = np.where(np.isnan(values), 0.0, np.array([[resource.weight] for resource in resources]))
     total = counts.sum(axis=0)
     summed = (counts * np.nan_to_num(values)).sum(axis=0)
@@ -69,7 +66,7 @@ def _fraction(pod: Pod, nodes: NodeTable, resource: str, *, with_pod: bool) -> N
     asked = 1 if resource == "pods" else pod.request(resource)
     used = np.full(len(nodes), np.nan)
     if asked or resource in NATIVE_RESOURCES:
-        # Floats: what was requested past all limits must not wrap round.
+        # In floats, since requests near the largest int64 would overflow.
         allocatable = nodes[f"{resource}.allocatable"].astype(np.float64)
         requested = nodes[f"{resource}.requested"] + float(asked if with_pod else 0)
         np.divide(requested, allocatable, out=used, where=allocatable > 0)

@@ -1,4 +1,4 @@
-"""Gangs: pods that are placed all together or not at all, as a hook or the pod's own labels name them."""
+"""Gangs: pods that are placed all together or not at all, declared by a hook or by the pods' labels."""
 
 import math
 import re
@@ -16,7 +16,8 @@ GANG = "bayplan.dev/gang"
 SIZE, TIMEOUT, WITHIN = f"{GANG}-size", f"{GANG}-timeout", f"{GANG}-within"
 KEYS = (GANG, SIZE, TIMEOUT, WITHIN)
 TIMEOUT_SECONDS = 60.0
-# Any tenant may say one: below this it would only be work for the scheduler, and nothing is bound so soon.
+# Tenants choose the timeout: a shorter one would only cost the scheduler work, since no gang is bound so
+# soon.
 SHORTEST_TIMEOUT_SECONDS = 1.0
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,6}")
 
@@ -26,13 +27,13 @@ class Gang:
     """Pods of one namespace that are placed together: ``Gang("job", size=8, within=Label("rack"))``."""
 
     name: str
-    """Pods of a namespace that say the same name are one gang."""
+    """Pods of a namespace with the same name are one gang."""
     size: int = field(kw_only=True)
-    """How many are placed together; whoever comes later joins them one by one."""
+    """How many pods are placed together; later pods of the gang join them one by one."""
     within: Label | str | None = field(default=None, kw_only=True)
-    """All on nodes with one value of this label: a `Label`, its key, or a short name such as ``zone``."""
+    """Put all on nodes with one value of this label: a `Label`, its key, or a short name such as ``zone``."""
     timeout_seconds: float = field(default=TIMEOUT_SECONDS, kw_only=True)
-    """How long it may take until all are there, and from then until all are bound; 1 or more."""
+    """How long it may take until all pods exist, and from then until all are bound; 1 or more."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -48,7 +49,7 @@ class Gang:
 
     @property
     def domain(self) -> Label | None:
-        """The column of ``within``; ``None`` where the nodes may be anywhere."""
+        """The column of ``within``; ``None`` if the nodes may be anywhere."""
         return self.within if isinstance(self.within, Label) else None
 
 
@@ -66,20 +67,20 @@ def gang(function: F | None = None, /) -> F | Callable[[F], F]:
             if job := pod.labels.get("job"):
                 return bayplan.Gang(job, size=8, within=bayplan.Label("rack"))
 
-    Only ``bayplan schedule`` asks it: kube-scheduler asks an extender about one pod after another.
+    Only ``bayplan schedule`` calls it: kube-scheduler asks an extender about one pod after another.
     """
     return decorate(function, "gang")
 
 
 def may_be_in_gang(pod: Pod) -> bool:
-    """Whether the pod says anything about a gang, right or wrong."""
+    """Whether the pod has any label or annotation about a gang, right or wrong."""
     return any(key.startswith(GANG) for key in (*pod.labels, *pod.annotations))
 
 
 def gang_by_labels(pod: Pod) -> Gang | None:
-    """The gang that the pod's labels and annotations name; `ValueError` says what is wrong with them.
+    """The gang in the pod's labels and annotations; raises `ValueError` if they are wrong.
 
-    A label counts before an annotation of the same key: it is what selectors find.
+    A label takes precedence over an annotation of the same key, since selectors find labels.
     """
     said = {
         key: text

@@ -16,7 +16,7 @@ from bayplan.snapshot.conditions import (
 
 
 class PodGroup(Scope, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Pods that belong together, seen from one of them. Everything that is given must match."""
+    """A group of pods, seen from one pod. All given criteria must match."""
 
     same_namespace: bool = False
     """Only pods of the pod's own namespace."""
@@ -26,7 +26,7 @@ class PodGroup(Scope, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     """Only pods with the pod's own value of this label, or of each of these."""
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether the pod has what the group is told by: an owner, the labels."""
+        """Whether the pod has what defines its group: an owner, the labels."""
         owner = pod.owner
         owned = owner is not None and bool(owner.uid)
         return (owned or not self.same_owner) and all(key in pod.labels for key in self._keys())
@@ -40,7 +40,7 @@ class PodGroup(Scope, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         return chosen_by(self) & self.related_to(pod)
 
     def related_to(self, pod: Pod) -> PodCondition:
-        """The pods that stand to this one as the group says, whatever their labels otherwise."""
+        """The pods with the same owner, namespace and labels as this one, as far as the group wants them."""
         conditions = [PodLabel(key).same_as(pod) for key in self._keys()]
         if self.same_owner:
             conditions.append(same_owner(pod))
@@ -53,23 +53,23 @@ class PodGroup(Scope, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
 
 class OtherPods(PodGroup, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Pods that a pod is kept together with or apart from; it need not be one of them."""
+    """A group of pods that a pod is kept together with or apart from; the pod need not belong to it."""
 
     different_label: str = ""
     """Only pods that have this label with another value than the pod's."""
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether the pod has what the group is told by: an owner, the labels."""
+        """Whether the pod has what defines its group: an owner, the labels."""
         return PodGroup.concerns(self, pod) and (
             not self.different_label or self.different_label in pod.labels
         )
 
     def includes(self, pod: Pod) -> bool:
-        """Whether the pod itself belongs to the group; nobody differs from himself."""
+        """Whether the pod itself belongs to the group; never with ``different_label``."""
         return not self.different_label and PodGroup.includes(self, pod)
 
     def related_to(self, pod: Pod) -> PodCondition:
-        """The pods that stand to this one as the group says, whatever their labels otherwise."""
+        """As in `PodGroup`, and with another value of ``different_label``."""
         related = PodGroup.related_to(self, pod)
         if not self.different_label:
             return related
@@ -78,6 +78,6 @@ class OtherPods(PodGroup, frozen=True, kw_only=True, rename="camel", forbid_unkn
 
 
 def chosen_by(scope: Scope) -> PodCondition:
-    """The placed pods that ``for:``, or a group, names by namespace and labels."""
+    """The placed pods in a scope: those of a policy's ``for:``, or of a group."""
     selected = selected_by(scope.pod_selector)
     return in_namespace(*scope.namespaces) & selected if scope.namespaces else selected

@@ -1,4 +1,4 @@
-"""The decorators. A hook stays the function it was; its parameters say what it gets, by name."""
+"""The decorators that mark functions as hooks. A hook stays a plain function; it gets arguments by name."""
 
 import inspect
 import math
@@ -17,9 +17,9 @@ Kind = Literal[
 ]
 
 Reads = Literal["node", "nodes", "pods", "cluster"]
-"""What an answer about a node depends on: that node, all nodes asked about, the pods on it, or anything."""
+"""What a hook's answer about a node depends on: the node, all candidate nodes, its pods too, or anything."""
 ReadsOf = Reads | Callable[[Any, Any], Reads]
-"""The same, or how to tell for a pod in a cluster."""
+"""`Reads`, or a function of pod and cluster that returns it."""
 
 _ABOUT_NODES = frozenset({"pod", "node", "nodes", "args", "prepared", "cluster", "now"})
 _KNOWN: dict[str, frozenset[str]] = {
@@ -51,7 +51,7 @@ class PolicyError(Exception):
 
 @dataclass(frozen=True)
 class HookSpec:
-    """What a decorator wrote down about a function."""
+    """The kind, parameters and options of a hook, as its decorator recorded them."""
 
     kind: Kind
     parameters: tuple[str, ...]
@@ -64,18 +64,18 @@ class HookSpec:
     first: bool = False
     reads: ReadsOf = "cluster"
     reads_said: bool = False
-    """Whether its author says so; else it is what its source shows, or anything."""
+    """Whether the author declared ``reads``; otherwise it is inferred from the source, or ``"cluster"``."""
     idle: frozenset[str] = frozenset()
-    """Parameters that it takes and does nothing with."""
+    """Parameters that the function takes but does not use."""
 
     @property
     def per_node(self) -> bool:
-        """Whether it is called once a node rather than once with the table."""
+        """Whether the hook is called for each node, rather than once with the table."""
         return "node" in self.parameters
 
     @property
     def uses_pod(self) -> bool:
-        """Whether it may look at the pod."""
+        """Whether the hook may look at the pod."""
         return "pod" in self.parameters and "pod" not in self.idle
 
 
@@ -108,15 +108,15 @@ def filter(
     reason.
 
     ``recheck=True`` runs it once more at bind, on the chosen node. A rule about other pods needs that: two
-    pods that are judged at the same time do not see each other before.
+    pods that are filtered at the same time do not see each other.
 
-    ``first=True`` lets it speak before the filters of all policies that are not ``first``. A node that both
-    refuse is then refused in its words.
+    ``first=True`` runs it before the filters of all policies that are not ``first``. A node that both refuse
+    then shows its reason.
 
     ``reads`` is a promise that makes answers faster: that the answer about a node depends on the pod and on
-    that node alone (``"node"``), on the nodes that are asked about (``"nodes"``), or on the node and the pods
-    on it (``"pods"``), and not on the pod's name. The hook is then asked again only about what has changed.
-    Without it ``"node"`` is taken where the source shows it; ``reads="cluster"`` has it asked each time.
+    that node alone (``"node"``), on the candidate nodes (``"nodes"``), or on the node and the pods on it
+    (``"pods"``), and not on the pod's name. The hook is then called again only for what has changed. Without
+    ``reads``, ``"node"`` is inferred if the source shows it; ``reads="cluster"`` has it called each time.
     """
     return decorate(function, "filter", recheck=recheck, first=first, reads=reads)
 
@@ -126,7 +126,7 @@ def prefer(function: F, /) -> F: ...
 @overload
 def prefer() -> Callable[[F], F]: ...
 def prefer(function: F | None = None, /) -> F | Callable[[F], F]:
-    """A soft rule: a `filter` over the nodes that are left. It is void for a pod if no node would remain."""
+    """A soft rule: a `filter` over the remaining nodes. It is void for a pod if no node would remain."""
     return decorate(function, "prefer")
 
 
@@ -220,7 +220,7 @@ def prepare(function: F, /) -> F: ...
 @overload
 def prepare() -> Callable[[F], F]: ...
 def prepare(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Something to work out once for each pod, before the other hooks: they get it as ``prepared``."""
+    """A value that is computed once for each pod, before the other hooks, which get it as ``prepared``."""
     return decorate(function, "prepare")
 
 
@@ -257,7 +257,7 @@ def class_hooks(cls: type) -> dict[str, HookSpec]:
     found: dict[str, HookSpec] = {}
     for parent in reversed(cls.__mro__):
         for name, member in vars(parent).items():
-            # A static method is a hook as well, without `self`; what marks it is on the function inside.
+            # A static method may be a hook too; its mark is on the function inside.
             spec = getattr(getattr(member, "__func__", member), HOOK, None)
             if isinstance(spec, HookSpec):
                 found[name] = spec
@@ -265,7 +265,7 @@ def class_hooks(cls: type) -> dict[str, HookSpec]:
 
 
 def where(thing: Any) -> str:
-    """``file.py:14`` of a function or class, as short as it is useful."""
+    """``file.py:14`` of a function or class."""
     code = getattr(thing, "__code__", None)
     if code is not None:
         return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"
@@ -277,7 +277,7 @@ def where(thing: Any) -> str:
 
 
 def decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F], F]:
-    """Mark the function as a hook of that kind; without one, what will."""
+    """Mark the function as a hook of that kind; without a function, return the decorator."""
 
     reads = options.get("reads")
     given = {**options, "reads": "cluster" if reads is None else reads, "reads_said": reads is not None}
@@ -302,7 +302,7 @@ def decorate(function: F | None, kind: Kind, **options: Any) -> F | Callable[[F]
 
 
 def _check_score(function: Callable[..., Any], *, range: Any, best: Any, weight: Any) -> None:
-    """The options of a score, once it is known whose they are."""
+    """Check the options of a score; the error names the function."""
     at = f"{where(function)} {function.__name__}: score"
     if range is not None:
         pair = isinstance(range, tuple | list) and len(range) == 2 and all(map(_finite, range))
@@ -328,7 +328,7 @@ def _finite(value: Any) -> bool:
 
 
 def _parameters(function: Callable[..., Any], kind: Kind) -> tuple[str, ...]:
-    """The names that the function wants, checked: a typo is found when the file is loaded."""
+    """The names of the function's parameters, checked, so that a typo is found when the file is loaded."""
     at = f"{where(function)} {function.__name__}"
     if any(is_kind(function) for is_kind in _NOT_PLAIN):
         raise PolicyError(f"{at}: a hook is a plain function; it may neither be async nor yield")

@@ -1,4 +1,4 @@
-"""Importing a policy's file or module, so that whatever goes wrong says where."""
+"""Imports a policy's file or module; errors name the file and line."""
 
 import importlib
 import traceback
@@ -38,7 +38,7 @@ def _refuse_directory(path: Path) -> None:
 
 
 def import_file(path: Path) -> ModuleType:
-    """The file as a module of its own, whatever other loads have imported."""
+    """Import the file as a module of the current edition."""
     _refuse_directory(path)
     if not path.is_file():
         hint = file_meant(path) or "; `bayplan init` writes a first policy"
@@ -51,7 +51,7 @@ def import_file(path: Path) -> ModuleType:
     except BaseException as error:
         shelf.take_down([name for name in shelf.modules() if name not in before])
         if isinstance(error, SyntaxError):
-            # Of bytes that are no text at all Python names neither file nor line.
+            # For bytes that are no text, Python names neither file nor line.
             file = path if error.filename in (str(target), None) else error.filename
             line = f":{error.lineno}" if error.lineno is not None else ""
             raise PolicyError(f"{file}{line}: {error.msg}") from error

@@ -1,7 +1,7 @@
-"""Policies by name: those that come with Bayplan, and those of other packages that are installed.
+"""Finds policies by name: Bayplan's built-ins, and the entry points of installed packages.
 
-A package offers a policy under a name with an entry point of the group ``bayplan.policies``. Nothing is
-imported but what a configuration names.
+A package registers a policy as an entry point of the group ``bayplan.policies``. Only what a configuration
+names is imported.
 """
 
 import importlib
@@ -13,27 +13,27 @@ GROUP = "bayplan.policies"
 
 
 def built_ins() -> dict[str, str]:
-    """Module of each policy that comes with Bayplan, by name."""
-    # Looked up by name: the built-ins use what authors use, and so stand above this room.
+    """The module of each built-in policy, by name."""
+    # Imported by name: built-ins use the public API, so they are in a layer above this one.
     names: dict[str, str] = importlib.import_module("bayplan.policies").BUILT_INS
     return names
 
 
 def profile_policies() -> dict[str, str]:
-    """Module of each policy of kube-scheduler's default profile, by its name there and in its order."""
+    """The module of each policy of kube-scheduler's default profile, by plugin name, in its order."""
     names: dict[str, str] = importlib.import_module("bayplan.policies.default_profile").DEFAULT_PROFILE
     return names
 
 
 def known_names() -> set[str]:
-    """Every name that a configuration may use: built-ins, those of the default profile, entry points."""
+    """All names that a configuration may use: built-ins, the default profile, entry points."""
     return {*built_ins(), *profile_policies(), *entry_points(group=GROUP).names}
 
 
 def find_named(name: str) -> str | None:
-    """``module:Class`` of the policy of that name; ``None`` where nobody offers one.
+    """``module:Class`` of the policy of that name; ``None`` if there is none.
 
-    `PolicyError` where two do: which of them decides about pods must not depend on what is installed.
+    Raises `PolicyError` if there are two: which one is used must not depend on the order of installation.
     """
     offers = list(entry_points(group=GROUP, name=name))
     targets = {f"{offer.module}:{offer.attr}" if offer.attr else offer.module for offer in offers}

@@ -1,6 +1,6 @@
-"""From what a hook returns to columns: one verdict, one score a node, whatever form it came in.
+"""Calls hooks and converts their results: to one verdict, or one score per node, whatever form they have.
 
-A hook that takes ``node`` is called once a node and gives plain values; one that takes ``nodes``
+A hook that takes ``node`` is called for each node and returns plain values; a hook that takes ``nodes``
 answers for the whole table. The engine sees no difference.
 """
 
@@ -26,11 +26,11 @@ class BadResult(ValueError):
 
 
 class UnknownNode(BadResult):
-    """A hook named a node that it was not asked about."""
+    """A hook named a node that is no candidate."""
 
 
 def verdict(hook: Hook, available: dict[str, Any]) -> Verdict:
-    """What a ``filter`` or ``prefer`` hook says about the nodes in ``available``."""
+    """The verdict of a ``filter`` or ``prefer`` hook about the nodes in ``available``."""
     nodes: NodeTable = available["nodes"]
     if hook.spec.per_node:
         return _verdict_of_each(hook, _each(hook, nodes, available))
@@ -38,7 +38,7 @@ def verdict(hook: Hook, available: dict[str, Any]) -> Verdict:
 
 
 def scores(hook: Hook, available: dict[str, Any]) -> Score | None:
-    """What a ``score`` hook says: finite floats, NaN for no opinion; ``None`` where it has none at all."""
+    """The result of a ``score`` hook: finite floats, NaN for no opinion; ``None`` for none on any node."""
     nodes: NodeTable = available["nodes"]
     if hook.spec.per_node:
         values = [_number(hook, result, node) for node, result in _each(hook, nodes, available)]
@@ -52,7 +52,7 @@ def scores(hook: Hook, available: dict[str, Any]) -> Score | None:
 
 
 def protects(hook: Hook, available: dict[str, Any]) -> Reason | None:
-    """Why a ``protect`` hook keeps one victim; ``None`` where it lets it go."""
+    """Why a ``protect`` hook protects a victim; ``None`` if it does not."""
     result = hook.call(available)
     if result is None or isinstance(result, bool | np.bool_):
         return Reason(hook.name) if result else None
@@ -62,7 +62,7 @@ def protects(hook: Hook, available: dict[str, Any]) -> Reason | None:
 
 
 def cost(hook: Hook, available: dict[str, Any]) -> tuple[float, ...] | Reason | None:
-    """What a ``victims`` hook says: the cost, why they must not be evicted, or nothing."""
+    """The result of a ``victims`` hook: the cost, why they must stay, or ``None`` for no opinion."""
     result = hook.call(available)
     if result is None or isinstance(result, bool | np.bool_ | str | Reason):
         return _reason(hook, result, "")
@@ -77,7 +77,7 @@ def cost(hook: Hook, available: dict[str, Any]) -> tuple[float, ...] | Reason | 
 
 
 def _plain(number: Any) -> float:
-    """The number as a float; NaN for what is none, or past all limits."""
+    """The number as a float; NaN if it is no number or too large."""
     try:
         return float(number) if isinstance(number, Real) and not isinstance(number, bool) else np.nan
     except OverflowError:
@@ -85,7 +85,7 @@ def _plain(number: Any) -> float:
 
 
 def allocation(hook: Hook, available: dict[str, Any]) -> Allocation | Reason | None:
-    """What an ``allocate`` hook says: what the pod gets, why it gets nothing, or that it wants nothing."""
+    """The result of an ``allocate`` hook: the allocation, why there is none, or ``None`` without need."""
     result = hook.call(available)
     if result is None or isinstance(result, Allocation | Reason):
         return result
@@ -95,7 +95,7 @@ def allocation(hook: Hook, available: dict[str, Any]) -> Allocation | Reason | N
 
 
 def gang(hook: Hook, available: dict[str, Any]) -> Gang | None:
-    """What a ``gang`` hook says: which gang the pod belongs to, or that it is on its own."""
+    """The result of a ``gang`` hook: the pod's gang, or ``None``."""
     result = hook.call(available)
     if result is None or isinstance(result, Gang):
         return result
@@ -103,21 +103,21 @@ def gang(hook: Hook, available: dict[str, Any]) -> Gang | None:
 
 
 def gate(hook: Hook, available: dict[str, Any]) -> Reason | None:
-    """Why a ``gate`` hook keeps the pod out; ``None`` where it lets it in."""
+    """Why a ``gate`` hook keeps the pod out of the queue; ``None`` if it lets it in."""
     return _reason(hook, hook.call(available), "")
 
 
-def _verdict_of_each(hook: Hook, said: Iterable[tuple[Node | str, Any]]) -> Verdict:
-    """One verdict of what a hook says node by node. Most nodes are refused in the words of the one before."""
+def _verdict_of_each(hook: Hook, results: Iterable[tuple[Node | str, Any]]) -> Verdict:
+    """One verdict from a hook's results, node by node. Most results equal the one before, which is fast."""
     codes: list[int] = []
     numbers: dict[Reason, int] = {}
     last: Any = None
     code = PASS
-    for node, result in said:
+    for node, result in results:
         if result is None or result is True:
             codes.append(PASS)
             continue
-        # Texts that are made anew for each node are equal, not the same.
+        # Texts that are formatted for each node are equal, but not the same object.
         if result is not last and not (type(result) is type(last) is str and result == last):
             reason = _reason(hook, result, node if isinstance(node, str) else node.name)
             code = PASS if reason is None else numbers.setdefault(reason, len(numbers) + 1)

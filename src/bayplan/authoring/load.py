@@ -1,7 +1,7 @@
-"""Finding policies: in a file, a module or a class, and making them ready to run.
+"""Finds policies in a file, a module or a class, and makes them ready to run.
 
-The loose hooks of one file are one policy, named after the file; a class marked ``@bayplan.policy``
-is a policy of its own. ``file.py:name`` takes just one of them.
+The hooks of a file outside of classes are one policy, named after the file; a class marked
+``@bayplan.policy`` is a policy of its own. ``file.py:name`` takes just one of them.
 """
 
 import ast
@@ -31,7 +31,7 @@ from bayplan.snapshot.units import Units
 
 @dataclass(frozen=True)
 class Definition:
-    """A policy as it was found, before it has arguments."""
+    """A policy as it was found in a module, without arguments."""
 
     name: str
     functions: tuple[tuple[str, Callable[..., Any]], ...]
@@ -41,7 +41,7 @@ class Definition:
 
     @property
     def schema(self) -> type[Args] | None:
-        """The class of its arguments, or ``None`` where it takes none."""
+        """The class of its arguments; ``None`` if it takes none."""
         found = {schema for taker in self._takers() if (schema := _args_schema(taker)) is not None}
         if len(found) > 1:
             names = " and ".join(sorted(schema.__name__ for schema in found))
@@ -60,7 +60,7 @@ class Definition:
         scope: Scope = EVERY_POD,
         failure_policy: FailurePolicy = "Fail",
     ) -> Policy:
-        """The policy with these arguments; raises `msgspec.ValidationError` where they do not fit."""
+        """The policy with these arguments; raises `msgspec.ValidationError` if they do not fit."""
         title = name or self.name
         settings = self._settings(args)
         columns = self.columns
@@ -76,7 +76,7 @@ class Definition:
         return Policy(title, hooks, weight, scope, failure_policy, columns, sources)
 
     def _takers(self) -> list[Callable[..., Any]]:
-        """The functions that may ask for ``args``: every hook, and ``__init__`` of a class."""
+        """The functions that may take ``args``: hooks, sources, and ``__init__`` of a class."""
         sources = [function for _, function in self.sources]
         if self.cls is None:
             return [*sources, *(function for _, function in self.functions)]
@@ -103,9 +103,9 @@ class Definition:
 
 
 def load(use: str, *, base: Path | None = None) -> list[Definition]:
-    """What ``use`` names: a built-in, an entry point, ``file.py``, ``file.py:name`` or ``module:Class``.
+    """The policies of ``use``: a built-in, an entry point, ``file.py``, ``file.py:name`` or ``module:Class``.
 
-    A relative file is looked for in ``base``, the folder of the configuration.
+    A relative path is relative to ``base``, the folder of the configuration.
     """
     named = None if ":" in use or _is_file(use) else find_named(use)
     if named is None:
@@ -120,7 +120,7 @@ def _load(use: str, base: Path | None) -> list[Definition]:
     target, _, member = use.partition(":")
     path = (base or Path()) / target
     if target.endswith((".yaml", ".yml")):
-        # In a configuration there is no flag to be meant.
+        # Only on the command line can --config have been meant.
         hint = "want a Python file" if base else f"did you mean --config {target}?"
         raise PolicyError(f"{target} is not a policy; {hint}")
     module = import_file(path) if _is_file(target) else import_module(target, path)
@@ -132,7 +132,7 @@ def _is_file(target: str) -> bool:
 
 
 def definitions(module: ModuleType) -> list[Definition]:
-    """Every policy that a module defines, in the order it was written."""
+    """The policies that a module defines, in source order."""
     columns = _columns_in(vars(module))
     own = [(n, v) for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
     loose = tuple((n, v) for n, v in own if isinstance(getattr(v, HOOK, None), HookSpec))
@@ -154,12 +154,12 @@ def definitions(module: ModuleType) -> list[Definition]:
             " @bayplan.score, @bayplan.prefer, @bayplan.protect or @bayplan.victims,"
             " or a class with @bayplan.policy"
         )
-    # A file's sources are asked once, for its first policy; all policies may read them.
+    # A file's sources belong to its first policy, so that they are polled once; all policies may read them.
     return [replace(found[0], sources=sources), *found[1:]]
 
 
 def _tree(module: ModuleType) -> ast.Module | None:
-    """The module's source; ``None`` for one that is not in a file, or not in one of Python."""
+    """The syntax tree of the module; ``None`` if it has no Python source file."""
     try:
         return ast.parse(Path(_origin(module)).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -167,7 +167,7 @@ def _tree(module: ModuleType) -> ast.Module | None:
 
 
 def _check_lost(tree: ast.Module, file: str) -> None:
-    """A hook that another one of the same name takes the place of would be lost without a word."""
+    """Raise `PolicyError` for two hooks of one name: Python would silently keep only the second."""
     for body in (tree.body, *(one.body for one in tree.body if isinstance(one, ast.ClassDef))):
         lines: dict[str, int] = {}
         for one in body:
@@ -182,7 +182,7 @@ def _check_lost(tree: ast.Module, file: str) -> None:
 
 
 def _is_hook(decorator: ast.expr) -> bool:
-    """Whether it is written like one of ours: ``@bayplan.filter``, ``@bayplan.score(...)``."""
+    """Whether a decorator looks like a hook's: ``@bayplan.filter``, ``@bayplan.score(...)``."""
     named = decorator.func if isinstance(decorator, ast.Call) else decorator
     return (
         isinstance(named, ast.Attribute) and isinstance(named.value, ast.Name) and named.value.id == "bayplan"
@@ -190,7 +190,7 @@ def _is_hook(decorator: ast.expr) -> bool:
 
 
 def _check_marked(classes: list[type], policies: list[type]) -> None:
-    """A class with hooks is a policy, or what a policy is made of."""
+    """Raise `PolicyError` for a class with hooks that is neither a policy nor the base class of one."""
     for cls in classes:
         if class_hooks(cls) and not any(issubclass(policy, cls) for policy in policies):
             name = next(iter(class_hooks(cls)))
@@ -205,7 +205,7 @@ def _member(module: ModuleType, member: str, use: str) -> Definition:
     if thing is not None and (hasattr(thing, HOOK) or POLICY in getattr(thing, "__dict__", {})):
         home = sys.modules.get(thing.__module__, module)
         if home is not module:
-            # A package may offer in its __init__ what a module inside it defines.
+            # A package's __init__ may re-export what a module inside it defines.
             return _member(home, thing.__name__, use)
     every = definitions(module)
     known = {name for d in every for name, _ in d.functions} | {d.name for d in every if d.cls}
@@ -214,7 +214,7 @@ def _member(module: ModuleType, member: str, use: str) -> Definition:
     columns, sources = every[0].columns, every[0].sources
     if isinstance(thing, type):
         return Definition(member, (), thing, columns, sources)
-    # What the file prepares belongs to each of its hooks.
+    # The file's ``prepare`` hooks go with each of its other hooks.
     loose = next(d.functions for d in every if d.cls is None)
     prepares = tuple((n, f) for n, f in loose if _spec(f).kind == "prepare" and n != member)
     return Definition(member, (*prepares, (member, thing)), None, columns, sources)
@@ -239,7 +239,7 @@ def _args_schema(function: Callable[..., Any]) -> type[Args] | None:
 
 
 def _columns_in(names: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The typed columns that a module, a class or an object has names for."""
+    """The typed columns among the attributes of a module, a class or an instance."""
     kinds = Label | NodeAnnotation | Units | Source | Latch
     values = (value.columns if isinstance(value, Together) else value for value in names.values())
     found = (value if isinstance(value, tuple | list) else (value,) for value in values)

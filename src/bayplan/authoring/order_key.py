@@ -1,7 +1,7 @@
-"""Keys that an ``order`` hook gives, in a form in which any two of them can be compared.
+"""Converts the results of ``order`` hooks to keys, any two of which can be compared.
 
-Pods stand in one queue, and a hook may say a number of one and a text of another. What Python would refuse to
-compare must be found before it is in a heap: there, one bad key would stop everybody.
+All pods are in one queue, and a hook may return a number for one pod and a text for another. A key that
+Python cannot compare must be found before it is in the heap, where it would stop the whole queue.
 """
 
 import math
@@ -16,19 +16,19 @@ from bayplan.authoring.registry import Hook
 from bayplan.kube.pod import Pod
 
 Key = tuple[tuple[int, Any], ...]
-"""Each part with its kind in front: numbers come before texts, and these before tuples."""
+"""Parts, each with its kind in front: numbers sort before texts, and texts before tuples."""
 
 _NUMBER, _TEXT, _TUPLE = range(3)
 _PARTS, _DEPTH = 32, 4
 
 
 def priority_key(pod: Pod) -> Key:
-    """The key of a pod about which no hook says anything: as if one had said ``-pod.priority``."""
+    """The key of a pod without an ``order`` hook: as if a hook had returned ``-pod.priority``."""
     return ((_NUMBER, -pod.priority),)
 
 
 def order_key(hook: Hook, available: dict[str, Any]) -> Key | None:
-    """What an ``order`` hook says; ``None`` where it leaves the pod to its priority."""
+    """The key from an ``order`` hook; ``None`` if the hook leaves the pod to its priority."""
     result = hook.call(available)
     if result is None:
         return None
@@ -51,7 +51,7 @@ def _part(part: Any, depth: int) -> tuple[int, Any]:
     if isinstance(part, np.generic):
         part = part.item()
     if isinstance(part, str):
-        # By the method of the plain type: a class derived from it may compare as it likes.
+        # A plain str, since a derived class may define its own comparison.
         return _TEXT, str.__str__(part)
     if isinstance(part, tuple | list):
         return _TUPLE, _key(part, depth=depth - 1)

@@ -1,7 +1,7 @@
-"""The decorators around the queue of a scheduler: who may come in, who is next, who was told of a bind.
+"""The decorators of hooks about the scheduler's queue and about binds.
 
-They are asked by ``bayplan schedule``. An extender is not asked about the queue, which is kube-scheduler's
-own; of binds it does hear.
+``bayplan schedule`` calls ``gate``, ``order`` and ``bound``. An extender calls only ``bound``, since the
+queue is kube-scheduler's own.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ def gate(function: F, /) -> F: ...
 @overload
 def gate() -> Callable[[F], F]: ...
 def gate(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Whether the pod may come into the queue of ``bayplan schedule``.
+    """Whether the pod may enter the queue of ``bayplan schedule``.
 
     ::
 
@@ -24,8 +24,8 @@ def gate(function: F | None = None, /) -> F | Callable[[F], F]:
             if 6 <= now.hour < 22:
                 return bayplan.Reason("batch jobs run at night", helped_by={"time"})
 
-    ``None`` or ``True`` lets it in; a text, a `Reason` or ``False`` keeps it out. It is asked again when
-    something happens that ``helped_by`` of the reason names.
+    ``None`` or ``True`` lets it in; a text, a `Reason` or ``False`` keeps it out. The hook is called again
+    when something changes that ``helped_by`` of the reason names.
     """
     return decorate(function, "gate")
 
@@ -47,5 +47,5 @@ def bound(function: F, /) -> F: ...
 @overload
 def bound() -> Callable[[F], F]: ...
 def bound(function: F | None = None, /) -> F | Callable[[F], F]:
-    """Told that Bayplan has bound the pod to the node, at most once for each; what it returns is not used."""
+    """Called after Bayplan has bound the pod to the node, at most once per pod; its result is ignored."""
     return decorate(function, "bound")

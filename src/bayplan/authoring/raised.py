@@ -1,4 +1,4 @@
-"""The text of an exception out of somebody else's code, whatever that code does."""
+"""The text of an exception from a user's code, whatever that code does."""
 
 import inspect
 import re
@@ -10,7 +10,7 @@ _OPTION = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argume
 
 
 def safe_text(error: BaseException, *, limit: int = 300) -> str:
-    """On one line, and shortened. It is made by the user's code too, and may be long or broken."""
+    """The text of an exception, on one line and shortened; the user's ``__str__`` may itself fail."""
     try:
         text = " ".join(str(error).encode(errors="replace").decode().split())
     except Exception:
@@ -19,7 +19,7 @@ def safe_text(error: BaseException, *, limit: int = 300) -> str:
 
 
 def option_meant(error: BaseException) -> str:
-    """``; did you mean 'weight'?`` after ``@bayplan.score(wieght=2)``: an older Python does not say so."""
+    """``; did you mean 'weight'?`` after ``@bayplan.score(wieght=2)``, which older Pythons do not suggest."""
     found = _OPTION.fullmatch(safe_text(error)) if isinstance(error, TypeError) else None
     called = getattr(sys.modules.get("bayplan"), found[1], None) if found else None
     if found is None or not callable(called):

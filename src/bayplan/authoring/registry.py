@@ -1,4 +1,4 @@
-"""Policies that are ready to run: hooks bound to their arguments, a weight, a scope."""
+"""Policies that are ready to run: hooks with their arguments, and the policy's weight and scope."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ FailurePolicy = Literal["Fail", "Ignore"]
 
 @dataclass(frozen=True)
 class Hook:
-    """One function of a policy, ready to be called by parameter name."""
+    """One hook of a policy, with its arguments, ready to be called."""
 
     policy: str
     name: str
@@ -24,25 +24,25 @@ class Hook:
 
     @property
     def title(self) -> str:
-        """``file.py:14 fast``: how errors call it."""
+        """``file.py:14 fast``: its name in errors."""
         return f"{self.spec.where} {self.name}"
 
     def call(self, available: dict[str, Any]) -> Any:
-        """Call the function with what it asked for."""
-        return self.function(**self._asked_for(available, self.spec.parameters))
+        """Call the function with those of the ``available`` values that it has parameters for."""
+        return self.function(**self._arguments(available, self.spec.parameters))
 
     def per_node(self, available: dict[str, Any]) -> Callable[..., Any]:
-        """The function with all that it asked for but ``node``, which each call brings."""
+        """The function with all its arguments bound except ``node``."""
         rest = [name for name in self.spec.parameters if name != "node"]
-        return partial(self.function, **self._asked_for(available, rest))
+        return partial(self.function, **self._arguments(available, rest))
 
-    def _asked_for(self, available: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    def _arguments(self, available: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
         return {name: self.args if name == "args" else available[name] for name in names}
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Hooks that belong together, with what the configuration says about them."""
+    """A policy: its hooks, and its settings from the configuration."""
 
     name: str
     hooks: tuple[Hook, ...]
@@ -50,11 +50,11 @@ class Policy:
     scope: Scope = EVERY_POD
     failure_policy: FailurePolicy = "Fail"
     columns: tuple[Any, ...] = ()
-    """Typed columns that the policy names: in its module, its class or its object."""
+    """The typed columns that the policy declares in its module, class or instance."""
     sources: tuple[SourceHook, ...] = ()
-    """Sources that the policy's file brings along."""
+    """The sources that the policy's file declares."""
     shadow: bool = False
-    """Asked and recorded like the others, and never heeded."""
+    """Whether the policy is only run and recorded, without effect on the decision."""
 
     def of_kind(self, kind: Kind) -> tuple[Hook, ...]:
         """The policy's hooks of one kind, in the order they were written."""
@@ -62,7 +62,7 @@ class Policy:
 
     @cached_property
     def hard(self) -> "Policy":
-        """The policy without its soft filters: what is left says whether a node will do at all."""
+        """The policy without its soft filters (``prefer``)."""
         if not self.of_kind("prefer"):
             return self
         return replace(self, hooks=tuple(hook for hook in self.hooks if hook.spec.kind != "prefer"))

@@ -1,4 +1,4 @@
-"""Which pods are meant: those of a policy, of a group, of a rule."""
+"""Scopes say which pods a policy, a group or a rule applies to."""
 
 from fnmatch import fnmatchcase
 from typing import Annotated
@@ -16,7 +16,7 @@ _MAKERS = {"Deployment": "ReplicaSet", "CronJob": "Job"}
 
 
 class Scope(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Pods by namespace and labels. Everything that is given must match; nothing given is all pods."""
+    """Pods by namespace and labels. All given criteria must match; without any, all pods match."""
 
     namespaces: tuple[str, ...] = ()
     """Names of namespaces, with ``*`` and ``?``."""
@@ -24,14 +24,14 @@ class Scope(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Labels of the pod."""
 
     def matches(self, pod: Pod) -> bool:
-        """Whether the pod is one of those that are meant."""
+        """Whether the pod is in the scope."""
         if self.namespaces and not any(fnmatchcase(pod.namespace, n) for n in self.namespaces):
             return False
         return self.pod_selector.matches(pod.labels)
 
 
 class PriorityRange(Struct, frozen=True, forbid_unknown_fields=True):
-    """``priority: {min: 1000}``: both ends belong to it."""
+    """A range of priorities, ``{min: 1000}``, with both ends included."""
 
     min: Priority | None = None
     max: Priority | None = None
@@ -60,7 +60,7 @@ class PolicyScope(Scope, frozen=True, kw_only=True, rename="camel", forbid_unkno
             _check_kind(kind)
 
     def matches(self, pod: Pod) -> bool:
-        """Whether the pod is one of those that are meant."""
+        """Whether the pod is in the scope."""
         if self.priority is not None and pod.priority not in self.priority:
             return False
         if self.owner_kinds and (pod.owner is None or pod.owner.kind not in self.owner_kinds):
@@ -69,7 +69,7 @@ class PolicyScope(Scope, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 def _check_kind(kind: str) -> None:
-    """Any kind may own pods, so only what is surely wrong is refused."""
+    """Raise `ValueError` for a kind that is certainly wrong; any kind may own pods."""
     if kind in _MAKERS:
         raise ValueError(f"ownerKinds: the pods of a {kind} belong to its {_MAKERS[kind]}; name that")
     meant = next((known for known in _KINDS if known.lower() == kind.lower().removesuffix("s")), kind)

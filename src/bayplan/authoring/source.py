@@ -1,7 +1,7 @@
-"""``@bayplan.source``: an async function that brings numbers from outside; the only hook that may wait.
+"""``@bayplan.source`` marks an async function that fetches values from outside; the only hook that may wait.
 
-It is called in the background, on its own clock; what it returned last is read as ``nodes[Source("name")]``,
-where the name is the function's.
+It is called in the background at its own interval. Policies read its last values as ``nodes[Source("name")]``
+with the function's name.
 """
 
 import inspect
@@ -22,7 +22,7 @@ _KNOWN = {"cluster": ("http", "args"), "pod": ("pod", "nodes", "http", "args")}
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """What the decorator wrote down about a function."""
+    """The parameters and options of a source, as its decorator recorded them."""
 
     parameters: tuple[str, ...]
     where: str
@@ -36,7 +36,7 @@ class SourceSpec:
 
 @dataclass(frozen=True)
 class SourceHook:
-    """A source of a policy, ready to be called by parameter name."""
+    """A source of a policy, with its arguments, ready to be called."""
 
     name: str
     spec: SourceSpec
@@ -44,14 +44,14 @@ class SourceHook:
     args: Any = None
 
     async def call(self, available: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the function says: a value, or several by name, for each node."""
-        wanted = {n: self.args if n == "args" else available[n] for n in self.spec.parameters}
-        said = await self.function(**wanted)
-        if not isinstance(said, Mapping):
+        """The values that the function returns: one, or several by name, for each node."""
+        arguments = {n: self.args if n == "args" else available[n] for n in self.spec.parameters}
+        values = await self.function(**arguments)
+        if not isinstance(values, Mapping):
             raise TypeError(
-                f"{self.spec.where} {self.name}: want a dict by node name, got {type(said).__name__}"
+                f"{self.spec.where} {self.name}: want a dict by node name, got {type(values).__name__}"
             )
-        return said
+        return values
 
 
 @overload
@@ -77,7 +77,7 @@ def source(
     keep: str = "10s",
     fallback: Mapping[str, Any] | None = None,
 ) -> F | Callable[[F], F]:
-    """An async function that brings values from outside: ``{node: value}`` or ``{node: {name: value}}``.
+    """An async function that fetches values from outside: ``{node: value}`` or ``{node: {name: value}}``.
 
     ::
 
@@ -85,8 +85,8 @@ def source(
         async def price(http):
             return await http.json("https://prices.internal/by-node")
 
-    Other hooks read it as ``nodes[bayplan.Source("price")]``. It is called in the background, ``every`` so
-    often; its values count until they are older than ``max_age``, and are NaN from then on.
+    Other hooks read it as ``nodes[bayplan.Source("price")]``. It is called in the background, at the interval
+    ``every``; values older than ``max_age`` read as NaN.
 
     With ``per="pod"`` it is called for each pod, while kube-scheduler waits, and takes ``pod`` and ``nodes``,
     which are names. It must answer within ``timeout`` (500ms unless given). The answer is kept for ``keep``.

@@ -1,16 +1,16 @@
-"""A key that is nearly the one that was meant: better refused than silently ignored."""
+"""Finds mistyped keys, so that they are refused instead of silently ignored."""
 
 import difflib
 from collections.abc import Iterable
 
-# One letter wrong, missing, doubled or out of place in a word of usual length.
+# Allows for one letter wrong, missing, doubled or out of place in a word of usual length.
 _ALIKE = 0.85
 
 
 def mistyped(key: str, given: Iterable[str]) -> str | None:
-    """The one of the keys given that was probably meant to be ``key``; ``None`` where it is there.
+    """The given key that is probably a mistyped ``key``; ``None`` if ``key`` itself is given.
 
-    Both halves of ``example.com/gpu-count`` must be nearly right, or other people's keys would suffer.
+    Both halves of ``example.com/gpu-count`` must be alike, so that keys of other software are not refused.
     """
     keys = list(given)
     if key in keys:

@@ -1,4 +1,4 @@
-"""What a policy says: a reason for each node it refuses, a number for each node it likes."""
+"""What a policy returns: a verdict with a reason for each refused node, or a score for each node."""
 
 import re
 from collections.abc import Iterable, Mapping, Set
@@ -49,12 +49,12 @@ class Reason:
     also: tuple[str, ...] = field(default=(), kw_only=True)
     """Further texts that are counted for the same node: too little CPU, and too little memory."""
     of_pod: bool = field(default=False, kw_only=True)
-    """It is about the pod, whatever the node: it is told once, and not counted."""
+    """Whether the reason is about the pod, not the node: the event then shows it once, without a count."""
     advice: str = field(default="", kw_only=True)
-    """What to do about it, for ``bayplan why`` and the page; without it, words that ``helped_by`` gives."""
+    """What to do about it, for ``bayplan why`` and the page; by default derived from ``helped_by``."""
 
     def __post_init__(self) -> None:
-        # Half a surrogate pair is text to Python and none to JSON.
+        # Python allows half a surrogate pair in a text; JSON does not.
         text = " ".join(self.text.encode(errors="replace").decode().split())
         if not text:
             raise ValueError("a Reason needs a text: it is what people read in the pod's event")
@@ -71,7 +71,7 @@ class Reason:
 
     @cached_property
     def _filled_in(self) -> frozenset[str]:
-        """The names in ``detail`` that values are wanted for; none where it is no format string."""
+        """The names in ``detail`` that need values; empty if it is no format string."""
         try:
             names = [name for _, name, _, _ in Formatter().parse(self.detail) if name]
         except ValueError:
@@ -97,9 +97,10 @@ _ONE_OF_MANY = Reason("refused for one of very many reasons; a text should be th
 
 
 class Verdict:
-    """Which nodes are refused, and why: what `Reason.where` gives. ``a | b`` refuses what either refuses.
+    """Which nodes are refused, and why: the result of `Reason.where`.
 
-    Where both refuse a node, the reason of ``a`` is shown.
+    ``a | b`` refuses the nodes that either refuses; for a node that both refuse, the reason of ``a`` is
+    shown.
     """
 
     __slots__ = ("codes", "places", "reasons", "sound", "values")
@@ -114,39 +115,40 @@ class Verdict:
         sound: bool = False,
     ) -> None:
         self.codes = codes
-        """One number a node: 0 passes, ``k`` is refused for ``reasons[k - 1]``."""
+        """One number per node: 0 passes, ``k`` is refused for ``reasons[k - 1]``."""
         self.reasons = reasons
         self.values = values or ({},) * len(reasons)
         self.places = places
-        """Where each row's values are, of a verdict on a choice of rows; else ``None``."""
+        """The index of each row in ``values``, for a verdict made of a part of the rows; else ``None``."""
         self.sound = sound
-        """Whether each code is known to have a reason: nobody need look again."""
+        """Whether each code is known to have a reason, so that it need not be checked."""
 
     @classmethod
     def of(cls, codes: Iterable[int], reasons: Iterable[Reason]) -> "Verdict":
-        """A verdict out of a number a node, 0 to pass, and the reasons that numbers from 1 on stand for."""
+        """A verdict from one code per node: 0 passes, ``k`` is refused for the ``k``-th reason."""
         numbers, every = list(codes), tuple(reasons)
         if len(every) > _MOST_REASONS:
-            # One with the node's name in it, of very many nodes: refused they are, in whatever words.
+            # Texts that contain the node's name, for very many nodes: the nodes stay refused, with another
+            # text.
             every = (*every[: _MOST_REASONS - 1], _ONE_OF_MANY)
             numbers = [min(number, _MOST_REASONS) for number in numbers]
         return cls(np.array(numbers, dtype=np.int16), every, sound=True)
 
     @property
     def refused(self) -> NDArray[np.bool_]:
-        """One bool a node: true where it is refused."""
+        """One bool per node: true if it is refused."""
         return np.not_equal(self.codes, PASS)
 
     def __or__(self, other: "Verdict") -> "Verdict":
         codes = self.codes
-        # The usual case: the other one lets all of them pass.
+        # Usually the other verdict refuses nothing.
         if other.codes.any() or other.codes.shape != codes.shape:
-            # Where both refuse, the first one said is the one shown.
+            # If both refuse, the reason of the first is shown.
             shifted = np.where(other.codes != PASS, other.codes + len(self.reasons), PASS)
             codes = np.where(codes != PASS, codes, shifted).astype(np.int16)
         places = None
         if self.places is not None or other.places is not None:
-            # Each row has its values where the one has them who refused it.
+            # A row's values are those of the verdict that refused it.
             places = np.where(self.codes != PASS, self._places(), other._places())
         return Verdict(codes, self.reasons + other.reasons, self.values + other.values, places=places)
 
@@ -154,7 +156,7 @@ class Verdict:
         return np.arange(self.codes.size) if self.places is None else self.places
 
     def spread(self, rows: NDArray[np.intp], count: int) -> "Verdict":
-        """This verdict on a choice of rows, as one on all ``count`` of them; the others pass."""
+        """This verdict about some ``rows`` as a verdict about all ``count`` rows; the others pass."""
         codes = np.zeros(count, dtype=np.int16)
         codes[rows] = self.codes
         places = np.zeros(count, dtype=np.intp)
@@ -162,7 +164,7 @@ class Verdict:
         return Verdict(codes, self.reasons, self.values, places=places)
 
     def reason(self, row: int) -> Reason | None:
-        """Why the node of that row is refused; ``None`` where it passes."""
+        """Why the node of that row is refused; ``None`` if it passes."""
         code = int(self.codes[row])
         return None if code == PASS else self.reasons[code - 1]
 
@@ -175,7 +177,7 @@ class Verdict:
         return fill(self.reasons[code - 1].detail, self.values[code - 1], place)
 
     def fault_of_detail(self, row: int) -> str:
-        """Why the detail of that node's reason is shown as it was written; ``""`` where it is filled in."""
+        """Why the detail of that node's reason cannot be filled in; ``""`` if it can."""
         code = int(self.codes[row])
         if code == PASS or not self.reasons[code - 1].detail:
             return ""
@@ -187,7 +189,7 @@ class Verdict:
         return ""
 
     def rejected_names(self, nodes: NodeTable) -> list[str]:
-        """Names of the refused nodes, in row order."""
+        """The names of the refused nodes, in row order."""
         codes = np.broadcast_to(self.codes, (len(nodes),))
         return [nodes.names[row] for row in np.flatnonzero(codes).tolist()]
 
@@ -196,7 +198,7 @@ class Verdict:
 
 
 class Score:
-    """Scores, and the numbers behind them for people: ``Score(-p95, detail="p95 {p95:.3f} s", p95=p95)``."""
+    """Scores with an explanation for people: ``Score(-p95, detail="p95 {p95:.3f} s", p95=p95)``."""
 
     __slots__ = ("_values", "detail", "scores")
 
@@ -206,7 +208,7 @@ class Score:
         self._values = values
 
     def over(self, scores: NDArray[np.float64]) -> "Score":
-        """The same detail behind other numbers; a hook may keep and return one Score for ever."""
+        """A copy with other scores and the same detail: a hook may return the same Score again and again."""
         return Score(scores, detail=self.detail, **self._values)
 
     def explain(self, row: int) -> str:
@@ -215,10 +217,10 @@ class Score:
 
 
 def fill(detail: str, values: Mapping[str, Any], row: int) -> str:
-    """A format string with the values of one row; what cannot be filled in stays as it was written.
+    """The format string ``detail`` with the values of one row; unchanged if it cannot be filled in.
 
-    An explanation must never be what breaks a decision. Numbers may be wanted with a unit: ``{free:cpu}`` out
-    of milli-CPU, ``{free:bytes}`` out of bytes.
+    An explanation must never break a decision. Numbers may have a unit: ``{free:cpu}`` for milli-CPU,
+    ``{free:bytes}`` for bytes.
     """
     try:
         return _filled(detail, values, row)
@@ -228,7 +230,7 @@ def fill(detail: str, values: Mapping[str, Any], row: int) -> str:
 
 def _filled(detail: str, values: Mapping[str, Any], row: int) -> str:
     found = {name: _of_row(value, row) for name, value in values.items()}
-    # Python's own way is some times as fast, and a page may want thousands.
+    # str.format is several times as fast, and a page may show thousands.
     with_units = _WITH_UNIT.search(detail)
     return _FORMATTER.vformat(detail, (), found) if with_units else detail.format(**found)
 
@@ -236,12 +238,12 @@ def _filled(detail: str, values: Mapping[str, Any], row: int) -> str:
 def _of_row(value: Any, row: int) -> Any:
     column = hasattr(value, "__getitem__") and not isinstance(value, str | Mapping)
     found = value[row] if column and np.ndim(getattr(value, "codes", value)) else value
-    # A label that is not there is NaN as a number, and people are told of nodes.
+    # A missing label reads as NaN, which people should not see.
     return _UNKNOWN if isinstance(found, float | np.floating) and np.isnan(found) else found
 
 
 class _Unknown:
-    """A number that nobody knows, whatever format it is wanted in."""
+    """Prints as ``?``, whatever the format."""
 
     def __format__(self, spec: str) -> str:
         return "?"

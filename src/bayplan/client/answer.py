@@ -1,4 +1,4 @@
-"""An HTTP/1.1 answer, read from whatever pieces it comes in."""
+"""An incremental parser of HTTP/1.1 answers."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ _NO_BODY = (204, 304)
 
 
 class BadAnswer(ValueError):
-    """What came is no answer in HTTP/1.1."""
+    """The bytes are no HTTP/1.1 answer."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server said."""
+    """A complete answer of the server."""
 
     status: int
     head: bytes
@@ -23,12 +23,12 @@ class Answer:
     """Whether the server closes the connection after it."""
 
     def header(self, name: str) -> str:
-        """The value of a header, or ``""``; ``name`` in small letters."""
+        """The value of a header, or ``""``; ``name`` in lower case."""
         return _header(self.head, name.encode()).decode("latin-1")
 
 
 class Reader:
-    """Reads one answer."""
+    """Parses one answer from successive pieces."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -39,7 +39,7 @@ class Reader:
         self._chunks: list[bytes] | None = None
 
     def feed(self, data: bytes) -> Answer | None:
-        """The answer, once it is there. `BadAnswer` where it is none."""
+        """Add bytes; returns the answer once it is complete; raises `BadAnswer`."""
         self._data += data
         if not self._head and not self._read_head():
             return None

@@ -1,8 +1,7 @@
-"""Binding a pod to a node, so that doing it twice is doing it once.
+"""Binds a pod to a node, idempotently.
 
-The pod's UID goes along as a precondition: a pod that was deleted and made anew under the same name
-is another pod. A reply that was lost may have worked, so the same request is sent again, and a
-conflict is looked into before it is called an error.
+The request has the pod's UID as a precondition, since a new pod may have the same name. A request without an
+answer may have worked, so the same request is sent again, and after a conflict (409) the pod is read.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from bayplan.client.errors import ApiError, ConnectError, NotSent
 from bayplan.client.rest import ApiClient, pod_path
 
 _RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0)
-# A conflict at the very deadline still deserves a look.
+# The least time to read the pod after a conflict, even at the deadline.
 _READ_SECONDS = 0.5
 
 
@@ -23,7 +22,7 @@ class BindRefused(Exception):
 
 
 class BindUnknown(BindRefused):
-    """Nobody can say whether the pod was, or will yet be, bound to that node."""
+    """The outcome is unknown: the pod may have been bound to that node, or may yet be."""
 
 
 async def bind_pod(
@@ -37,10 +36,10 @@ async def bind_pod(
     unsure: bool = False,
     timeout_seconds: float = 4.0,
 ) -> None:
-    """Bind the pod; returns when it is bound to ``node``, whoever did it; else `BindRefused`.
+    """Bind the pod; returns when it is bound to ``node``, by whomever; else raises `BindRefused`.
 
-    The API server writes the annotations on the pod in the same transaction as its node. ``unsure`` says
-    that an earlier try of the same may still be on its way.
+    The API server writes the annotations on the pod in the same transaction as its node. ``unsure`` says that
+    the outcome of an earlier, equal request is unknown.
     """
     deadline = time.monotonic() + timeout_seconds
     path = f"{pod_path(namespace, name)}/binding"
@@ -52,8 +51,8 @@ async def bind_pod(
         if left <= 0:
             break
         try:
-            # Binds come at kube-scheduler's own pace, which has a limit already; in a queue of ours they
-            # would only run into its time-out.
+            # No rate limit: kube-scheduler limits its binds itself, and waiting here would only exceed its
+            # timeout.
             await client.request("POST", path, doing=doing, body=binding, timeout_seconds=left, limited=False)
             return
         except ApiError as error:
@@ -69,12 +68,12 @@ async def bind_pod(
                     timeout_seconds=max(_READ_SECONDS, deadline - time.monotonic()),
                 )
                 return
-            # In doubt only 404 is an end: the earlier try may have had the rights that this one lacks, as
-            # when an API server has just started and does not know the roles yet.
+            # While unsure, only 404 settles it: the earlier request may have had rights that this one lacks,
+            # as when an API server has just started and has not loaded the roles yet.
             if error.status < 500 and error.status != 429 and (not unsure or error.status == 404):
                 raise BindRefused(str(error)) from error
             problem = str(error)
-            # Told to come back later, it did nothing; anything else may have been half-way.
+            # With 429 the server did nothing; after any other error the bind may have happened.
             unsure = unsure or error.status != 429
         except NotSent as error:
             problem = str(error)
@@ -92,7 +91,7 @@ async def bind_pod(
 def _binding(
     namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    """What is sent. The UID is a condition: another pod of the same name is not bound."""
+    """The Binding object; its UID is a precondition, so that another pod of the same name is not bound."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid}
     if annotations:
         metadata["annotations"] = dict(annotations)
@@ -115,10 +114,10 @@ async def _settle_conflict(
     unsure: bool,
     timeout_seconds: float,
 ) -> None:
-    """409 is also what an earlier try of ours gets that had worked.
+    """Read the pod after a 409, which also follows an earlier request that had worked.
 
-    A pod that reads as unbound proves nothing while an earlier try may still be on its way: a frozen API
-    server was seen to bind after another one had said that the pod was unbound.
+    A pod that reads as unbound proves nothing while an earlier request may still take effect: a frozen API
+    server was seen to bind a pod after another API server had reported it as unbound.
     """
     try:
         pod = await client.pod(namespace, name, timeout_seconds=timeout_seconds)

@@ -1,4 +1,4 @@
-"""One request on its way: what it shows of us, how long it may take, what its failure means."""
+"""Sends single requests to the API server: with credentials and a deadline, and errors as exceptions."""
 
 import asyncio
 import ssl
@@ -38,16 +38,16 @@ class Channel:
         self._lines = (
             None if connection.proxy else Lines(connection.server, server_name=connection.server_name)
         )
-        # Proxies of the environment are for the internet; the API server is named in the kubeconfig.
+        # The environment's proxies are for the internet; a proxy for the API server is in the kubeconfig.
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
 
     @property
     def server_date(self) -> str:
-        """The ``Date`` of the last answer: what the server's clock says."""
+        """The ``Date`` header of the last answer: the server's clock."""
         return self._last_header("date")
 
     async def close(self) -> None:
-        """Close them all."""
+        """Close all connections."""
         if self._lines is not None:
             self._lines.close()
         await self._session.close()
@@ -65,20 +65,20 @@ class Channel:
         headers: Mapping[str, str] | None = None,
         urgent: bool = False,
     ) -> bytes:
-        """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`.
+        """Send one request, once; returns the body of a 2xx answer, else raises `ApiError` or `ConnectError`.
 
-        What is written and ``urgent`` does not wait until others have their answers.
+        An ``urgent`` write does not wait for a free connection.
         """
         deadline = time.monotonic() + timeout_seconds
         access = await self._access_within(timeout_seconds, doing)
         left = deadline - time.monotonic()
         if left <= 0:
-            # aiohttp takes 0 for all the time in the world.
+            # To aiohttp a timeout of 0 means no timeout.
             raise NotSent(f"{doing}: no time was left to send it")
         shown = {**self._headers(access), **(headers or {})}
         if data is not None:
             shown["Content-Type"] = content_type
-        # Lists are large and few: for those the library takes no longer, and a proxy is its business too.
+        # Reads are few and large, for which aiohttp is fast enough; it also handles proxies.
         by_line = self._lines is not None and method != "GET"
         try:
             if by_line:
@@ -139,14 +139,14 @@ class Channel:
             async with lines.line(access.tls, timeout_seconds=seconds, urgent=urgent) as line:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    # It must not go out after its time: by then somebody else may be the one who binds.
+                    # A late bind must not be sent: another server may hold the Lease by now.
                     raise TimeoutError
                 sent = True
                 answer = await line.ask(request, timeout_seconds=left)
         except (TimeoutError, OSError) as error:
             if sent or isinstance(error, ssl.SSLCertVerificationError):
                 raise
-            raise _NoLine(str(error) or "no connection in time") from error
+            raise _NoConnection(str(error) or "no connection in time") from error
         return _Answer(answer.status, answer.body, answer.header)
 
     async def lines(
@@ -158,9 +158,9 @@ class Channel:
         silence_seconds: float,
         opened: Callable[[], None] | None = None,
     ) -> AsyncIterator[bytes]:
-        """The lines of an answer that goes on and on; `Silent` when nothing comes for so long.
+        """The lines of a streamed answer; raises `Silent` if nothing comes for ``silence_seconds``.
 
-        ``opened`` is called when the server has agreed, which may be long before the first line.
+        ``opened`` is called when the server has answered 200, which may be long before the first line.
         """
         access = await self._access()
         timeout = aiohttp.ClientTimeout(total=None, sock_read=silence_seconds)
@@ -179,7 +179,7 @@ class Channel:
                     opened()
                 rest = b""
                 async for chunk in response.content.iter_any():
-                    # Objects are larger than any line limit: split here, not in the reader.
+                    # Split here: objects may be longer than the line limit of aiohttp's reader.
                     *whole, rest = (rest + chunk).split(b"\n")
                     for line in whole:
                         yield line
@@ -189,7 +189,7 @@ class Channel:
             raise _network_error(error, doing=doing) from error
 
     async def _access_within(self, seconds: float, doing: str) -> Access:
-        """What to show, in the caller's time: a bind that goes out late may go out too late."""
+        """The credentials, within the caller's time: a bind must not be sent late."""
         if self._connection.login is None:
             return self._connection.access()
         try:
@@ -201,21 +201,21 @@ class Channel:
     async def _access(self) -> Access:
         login = self._connection.login
         if login is not None:
-            # A program may have to be run, which takes a second or two.
+            # A login program may have to run, which takes a second or two.
             return await asyncio.wrap_future(login.begin())
         return self._connection.access()
 
     def _headers(self, access: Access) -> dict[str, str]:
         headers = {"Accept": _JSON}
         if access.token:
-            # A program, or a kubeconfig, may end it with a newline.
+            # Tokens of login programs or kubeconfigs may end with a newline.
             headers["Authorization"] = f"Bearer {access.token.strip()}"
         return headers
 
     def _options(self, access: Access, timeout: aiohttp.ClientTimeout) -> dict[str, Any]:
         return {
             "headers": self._headers(access),
-            # With the request, not with the session: a new certificate comes in a new context.
+            # Per request, not per session: a replaced certificate comes in a new context.
             "ssl": access.tls or True,
             "server_hostname": self._connection.server_name,
             "proxy": self._connection.proxy,
@@ -235,11 +235,11 @@ class _Answer:
     status: int
     content: bytes
     header: Callable[[str], str]
-    """The value of a header, ``""`` where there is none."""
+    """Returns the value of a header; ``""`` if there is none."""
 
 
-class _NoLine(OSError):
-    """There was no connection to send it on: nothing can have come of it."""
+class _NoConnection(OSError):
+    """No connection could be opened, so the request was certainly not sent."""
 
 
 def _request(method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
@@ -251,7 +251,7 @@ def _request(method: str, target: str, headers: Mapping[str, str], body: bytes) 
 
 
 async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """aiohttp sends a PUT again, unasked, when its connection broke; it does not know this error."""
+    """Keep aiohttp from resending a PUT after a broken connection, by an error that it does not retry."""
     try:
         return await handler(request)
     except aiohttp.ClientConnectorError:
@@ -264,8 +264,8 @@ def _network_error(error: Exception, *, doing: str) -> ConnectError:
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return Unreachable(f"{doing}: the proxy said {error.status}: {error.message}")
     text = f"{doing}: {in_words(error)}"
-    if isinstance(error, _NoLine):
+    if isinstance(error, _NoConnection):
         return NotSent(text)
-    # A certificate that is wrong now is wrong a second later.
+    # A wrong certificate is no transient failure.
     wrong = isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError)
     return ConnectError(text) if wrong else Unreachable(text)

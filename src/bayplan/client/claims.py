@@ -1,8 +1,8 @@
-"""Writing down which volume a claim gets, or where one is to be made for it, as kube-scheduler does.
+"""Binds volumes to claims, or selects the node to provision one on, as kube-scheduler does.
 
-Both go with the version of the object that the choice was made from: whoever changed it meanwhile wins, so
-that no volume is ever given to two claims. A reply that was lost may have worked: the same is sent again, and
-a conflict is looked into before it is called one.
+Both requests have the object's resourceVersion as a precondition, so that no volume is ever given to two
+claims. A request without an answer may have worked, so the same request is sent again, and after a conflict
+(409) the object is read.
 """
 
 import asyncio
@@ -21,20 +21,20 @@ from bayplan.kube.volumes import PersistentVolume, PersistentVolumeClaim
 T = TypeVar("T", bound=NamedObject)
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""On a volume: its claim was not chosen by a person, and may be taken off it again."""
+"""Annotation of a volume: a controller chose its claim, not a person, so a controller may unbind it."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 _RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0)
-# A conflict at the very deadline still deserves a look.
+# The least time to read the object after a conflict, even at the deadline.
 _READ_SECONDS = 0.5
 
 
 class WriteRefused(Exception):
-    """It is not written, or nobody knows whether it is; the text says why."""
+    """The write failed, or its outcome is unknown; the text says why."""
 
 
 def is_kept(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume says that this very claim has it."""
+    """Whether the volume is bound to this claim (by UID)."""
     keeper = volume.spec.claim_ref
     return keeper is not None and (keeper.namespace, keeper.name, keeper.uid) == (
         claim.namespace,
@@ -46,7 +46,7 @@ def is_kept(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 async def keep_volume(
     client: ApiClient, volume: PersistentVolume, claim: PersistentVolumeClaim, *, timeout_seconds: float
 ) -> PersistentVolume:
-    """Write on a volume which claim has it; the volume as the API server has it then.
+    """Write a claim's reference into a volume; returns the volume as the API server has it then.
 
     Needs the right to get and patch ``persistentvolumes``.
     """
@@ -60,7 +60,7 @@ async def keep_volume(
     }
     metadata = _precondition(volume)
     if volume.spec.claim_ref is None:
-        # A volume that somebody had meant for the claim stays theirs.
+        # A volume that a person had reserved for the claim does not get the annotation.
         metadata["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
     return await _write(
         client,
@@ -76,7 +76,7 @@ async def keep_volume(
 async def select_node(
     client: ApiClient, claim: PersistentVolumeClaim, node: str, *, timeout_seconds: float
 ) -> PersistentVolumeClaim:
-    """Write on a claim where its volume is to be made; the claim as the API server has it then.
+    """Write the node for provisioning on a claim; returns the claim as the API server has it then.
 
     Needs the right to get and patch ``persistentvolumeclaims``.
     """
@@ -140,7 +140,7 @@ async def _write(
 async def _settle_conflict(
     client: ApiClient, one: T, *, path: str, doing: str, done: Callable[[T], bool], timeout_seconds: float
 ) -> T:
-    """409 is also what an earlier try of ours gets that had worked, or one who wants the same as another."""
+    """Read the object after a 409, which also follows an earlier, equal write that had worked."""
     try:
         now = _decode(
             await client.request("GET", path, doing=doing, timeout_seconds=timeout_seconds, limited=False),

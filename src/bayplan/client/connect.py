@@ -31,9 +31,9 @@ class Connection:
     proxy: str | None = field(default=None, repr=False)
     """The URL of an HTTP proxy, perhaps with a password in it."""
     namespace: str = "default"
-    """Where our own objects are: the context's namespace, or that of the pod we run in."""
+    """The namespace of our own objects: that of the kubeconfig's context, or of the pod we run in."""
     tls_files: FileContext | None = None
-    """Where the context comes from files: ``tls`` is what was in them at first."""
+    """The reloading TLS context, if it comes from files; ``tls`` is its first state."""
 
     @cached_property
     def _token_in_file(self) -> KeptFile:
@@ -41,9 +41,9 @@ class Connection:
         return KeptFile(self.token_file)
 
     def access(self) -> Access:
-        """What to show; files are read each time, since Kubernetes replaces them.
+        """The credentials of a request; files are read each time, since Kubernetes replaces them.
 
-        Blocks for as long as a program takes that has to be run for it.
+        Blocks while a login program runs.
         """
         if self.login is not None:
             return self.login.access()
@@ -64,7 +64,7 @@ def default_kubeconfigs() -> list[Path]:
 
 
 def from_kubeconfig(*paths: Path, context: str = "") -> Connection:
-    """The connection that a kubeconfig describes; of several files, the first to name a thing wins."""
+    """The connection of a kubeconfig; of several files, the first to define a name wins."""
     cluster, user, namespace = read_kubeconfig(*paths, context=context)
     try:
         files = FileContext(_files(cluster, user), lambda: _tls(cluster, *_pair(user)))
@@ -126,7 +126,7 @@ def _pair(user: User) -> tuple[str, str]:
 
 
 def _files(cluster: Cluster, user: User) -> list[Path]:
-    """The files that are read; data wins over them."""
+    """The files that are read; inline data takes precedence over them."""
     named = [
         (cluster.folder, cluster.certificate_authority, cluster.certificate_authority_data),
         (user.folder, user.client_certificate, user.client_certificate_data),
@@ -149,7 +149,7 @@ def _tls(cluster: Cluster, certificate_pem: str, key_pem: str) -> ssl.SSLContext
 
 
 def _login(cluster: Cluster, user: User) -> ExecLogin | None:
-    # What the kubeconfig itself gives makes the program needless, as with kubectl.
+    # As with kubectl, credentials in the kubeconfig itself take precedence over the login program.
     if user.exec is None or user.token or user.token_file or user.has_certificate:
         return None
 
@@ -160,8 +160,8 @@ def _login(cluster: Cluster, user: User) -> ExecLogin | None:
 
 
 def _described(cluster: Cluster) -> dict[str, Any]:
-    """The cluster as ``spec.cluster`` of an ``ExecCredential``: like a kubeconfig's, the CA always inline."""
-    said = {
+    """The cluster as ``spec.cluster`` of an ``ExecCredential``: as in a kubeconfig, with the CA inline."""
+    fields = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
         "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
@@ -169,14 +169,14 @@ def _described(cluster: Cluster) -> dict[str, Any]:
         "proxy-url": cluster.proxy_url,
         "config": cluster.exec_settings,
     }
-    return {key: value for key, value in said.items() if value not in ("", False, None)}
+    return {key: value for key, value in fields.items() if value not in ("", False, None)}
 
 
 def _proxy(url: str) -> str | None:
     if not url:
         return None
     parts = urlsplit(url)
-    # A proxy's URL may hold a password, which belongs in no log.
+    # A proxy's URL may contain a password, which must not be logged.
     shown = f"proxy-url {parts.scheme}://{parts.hostname or ''}"
     if parts.scheme.startswith("socks"):
         raise ValueError(f"{shown}: SOCKS proxies are not supported; use an http:// or https:// proxy")

@@ -1,7 +1,7 @@
-"""Threads that nobody waits for at the end, started when needed, up to a limit.
+"""An executor with daemon threads, started when needed, up to a limit.
 
-Python's own pool waits for its threads when the program ends: with one call that hangs, as on a file system
-that is gone, the program never does. These end with the program, whatever they are doing.
+Python's own pool waits for its threads when the program ends: with one hanging call, as on a lost file
+system, the program never ends. Daemon threads end with the program, whatever they are doing.
 """
 
 import threading
@@ -14,16 +14,16 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A thread that has had nothing to do for so long ends.
+# An idle thread ends after this time.
 _IDLE_SECONDS = 30.0
 
 
 class DaemonThreads(Executor):
-    """Runs calls, one in each thread; more calls than threads wait for their turn."""
+    """Runs each call in a thread; above the limit, calls wait for their turn."""
 
     def __init__(self, name: str, *, limit: int) -> None:
         self.limit = limit
-        """How many calls may be under way at once."""
+        """How many calls may run at once."""
         self._name = name
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._changed = threading.Condition()
@@ -33,17 +33,17 @@ class DaemonThreads(Executor):
 
     @property
     def full(self) -> bool:
-        """Whether every thread that it may have is in a call."""
+        """Whether as many calls run as there may be threads."""
         with self._changed:
             return self._there - self._idle >= self.limit
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        """Call it as soon as there is a thread; whoever gives up waiting before that can cancel it."""
+        """Call ``fn`` as soon as a thread is free; until then the future can be cancelled."""
         future: Future[T] = Future()
         with self._changed:
             if self._closed:
                 raise RuntimeError("no new calls: these threads were told to end")
-            # Where all threads hang, those that were given up would be kept for ever.
+            # If all threads hang, cancelled calls would be kept for ever.
             while self._waiting and self._waiting[0][0].cancelled():
                 self._waiting.popleft()
             self._waiting.append((future, partial(fn, *args, **kwargs)))
@@ -54,7 +54,7 @@ class DaemonThreads(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls. It never waits, whatever is asked for: a call may hang."""
+        """Accept no more calls. Never waits, even with ``wait``, since a call may hang."""
         del wait, cancel_futures
         with self._changed:
             self._closed = True
@@ -65,7 +65,7 @@ class DaemonThreads(Executor):
         try:
             thread.start()
         except RuntimeError:
-            # The system gives no more of them: one that is there takes the call when it is free.
+            # The system allows no more threads: an existing one takes the call when it is free.
             if not self._there:
                 self._waiting.pop()
                 raise
@@ -75,7 +75,7 @@ class DaemonThreads(Executor):
     def _work(self) -> None:
         while (call := self._next()) is not None:
             _run(*call)
-            # What it was about must not be kept until the next one.
+            # Do not keep the call's arguments alive until the next call.
             del call
 
     def _next(self) -> "tuple[Future[Any], Callable[[], Any]] | None":

@@ -1,4 +1,4 @@
-"""What can go wrong between us and the API server, in words that say what to do."""
+"""The errors of requests to the API server; their texts say what to do."""
 
 import os
 
@@ -7,23 +7,23 @@ import msgspec
 
 
 class ConnectError(Exception):
-    """There is no usable way to the API server: kubeconfig, certificate or network."""
+    """The API server cannot be used: because of the kubeconfig, a certificate or the network."""
 
 
 class Unreachable(ConnectError):
-    """The API server could not be reached, or gave no answer: the same may work a moment later."""
+    """The API server was not reached or did not answer: a retry may succeed."""
 
 
 class NotSent(Unreachable):
-    """Time ran out before anything went out: nothing can have come of it."""
+    """The request was certainly not sent."""
 
 
 class Silent(Unreachable):
-    """An answer that goes on and on has gone quiet."""
+    """A streamed answer, such as a watch, has gone silent."""
 
 
 class ApiError(Exception):
-    """The API server answered, and the answer was no."""
+    """The API server answered with an error status."""
 
     def __init__(
         self, status: int, message: str, *, doing: str, retry_after_seconds: float | None = None
@@ -50,7 +50,7 @@ _STATUS = msgspec.json.Decoder(_Status)
 
 
 def message_of(content: bytes) -> str:
-    """What an answer says, be it a ``Status`` of Kubernetes or the page of something in between."""
+    """The message in an error's body: of a Kubernetes ``Status``, or the beginning of a proxy's page."""
     try:
         status = _STATUS.decode(content)
     except msgspec.MsgspecError:
@@ -59,7 +59,7 @@ def message_of(content: bytes) -> str:
 
 
 def in_words(error: Exception) -> str:
-    """What went wrong on the way, without the library's own objects in it."""
+    """The text of a network error, without reprs of aiohttp's objects."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"cannot connect to {error.host}:{error.port}: {error.certificate_error}"
     if not isinstance(error, aiohttp.ClientConnectorError):
@@ -67,6 +67,6 @@ def in_words(error: Exception) -> str:
     cause = error.os_error
     text = cause.strerror or str(cause)
     if cause.errno and text.startswith("Connect call failed"):
-        # So says asyncio of each address; the number says why.
+        # asyncio's text names only the address; errno says why.
         text = os.strerror(cause.errno)
     return f"cannot connect to {error.host}:{error.port}: {text}"

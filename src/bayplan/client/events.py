@@ -1,6 +1,6 @@
-"""Telling people what was decided: Events, which ``kubectl describe pod`` shows.
+"""Writes Events, which ``kubectl describe pod`` shows.
 
-The same said again is no new Event: it is counted in the first one, which is a series from then on.
+A repeated Event is not written anew: it is counted in the first one, as a series.
 """
 
 import time
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from bayplan.client.errors import ApiError
 from bayplan.client.rest import ApiClient
 
-# The API server refuses longer ones; it counts bytes.
+# The API server's limit for messages, in bytes.
 _NOTE_BYTES = 1024
 # A name has 253 characters at the most, and the time behind the dot takes up to 17 of them.
 _NAME_CHARACTERS = 236
@@ -30,10 +30,10 @@ def make_event(
     kind: Literal["Normal", "Warning"] = "Normal",
     at_ns: int | None = None,
 ) -> dict[str, Any]:
-    """An Event about a pod, ``regarding`` its name and UID; a longer message is cut.
+    """An Event about a pod, ``regarding`` its name and UID; a message above the limit is cut.
 
-    ``component`` says who reports (``bayplan.dev/scheduler``), ``instance`` which of them, ``action`` what
-    it did (``Binding``). ``at_ns`` is when, in nanoseconds since 1970; now where it is not said.
+    ``component`` is the reporting controller (``bayplan.dev/scheduler``), ``instance`` which of them,
+    ``action`` what it did (``Binding``). ``at_ns`` is the time in nanoseconds since 1970; by default now.
     """
     name, uid = regarding
     at_ns = time.time_ns() if at_ns is None else at_ns
@@ -60,7 +60,7 @@ async def record_event(
 ) -> None:
     """Write an Event. Needs the right to create ``events`` of ``events.k8s.io``.
 
-    One that cannot be written raises like any request; it is never worth failing for.
+    Raises like any request; callers must not fail because of it.
     """
     await client.create(_path(event), event, timeout_seconds=timeout_seconds)
 
@@ -74,10 +74,10 @@ async def record_series(
     known: bool,
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> None:
-    """Write that an Event was seen ``count`` times, at last when it was ``observed``.
+    """Write that an Event occurred ``count`` times, the last time when it was ``observed``.
 
-    ``known`` says that the API server has the Event. One that it has lost, after an hour, is written anew;
-    one that it has all the same, since its answer was lost, is not written twice. Needs the right to create
+    ``known`` says whether the API server has the Event. If it has expired there, after an hour, it is created
+    anew; if it exists although its creation got no answer, it is not created twice. Needs the right to create
     and to patch ``events`` of ``events.k8s.io``.
     """
     series = {"series": {"count": count, "lastObservedTime": _stamp(observed)}}

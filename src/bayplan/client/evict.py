@@ -1,6 +1,6 @@
-"""Evicting a pod for a more important one, as kube-scheduler does: say so in its status, then delete it.
+"""Evicts a pod for one of higher priority, as kube-scheduler does: sets a condition, then deletes the pod.
 
-The pod's UID goes along both times: one that was made anew under the same name is another pod.
+Both requests have the pod's UID as a precondition, since a new pod may have the same name.
 """
 
 import time
@@ -15,11 +15,11 @@ _GONE = 404
 
 
 async def evict_pod(client: ApiClient, victim: Pod, *, message: str, timeout_seconds: float) -> bool:
-    """Delete the pod; whether it was still there to be deleted. Its own grace period counts.
+    """Delete the pod, with its own grace period; false if it was gone already.
 
-    Both requests together have so many seconds: none goes out later, when somebody else may be who acts.
-    Needs the right to patch ``pods/status`` and to delete pods. Not held up by the client's limit: somebody
-    more important waits.
+    ``timeout_seconds`` is for both requests together: none may be sent later, when another server may hold
+    the Lease. Needs the right to patch ``pods/status`` and to delete pods. The client's rate limit does not
+    apply, since a pod of higher priority waits.
     """
     deadline = time.monotonic() + timeout_seconds
     path = pod_path(victim.namespace, victim.name)
@@ -51,7 +51,7 @@ async def evict_pod(client: ApiClient, victim: Pod, *, message: str, timeout_sec
             limited=False,
         )
     except ApiError as error:
-        # Of a conflict nobody knows: another pod may have the name, or somebody refuses it.
+        # A conflict (409) is ambiguous: another pod may have the name, or a webhook refused the request.
         if error.status == _GONE:
             return False
         raise

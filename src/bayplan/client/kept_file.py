@@ -1,7 +1,7 @@
-"""A small file that somebody else may replace at any moment: a token, a certificate.
+"""The cached content of a small file that may be replaced at any moment: a token, a certificate.
 
-Every request wants to know what is in it. A look at its number, size and times is enough for nearly all
-replacements, and takes a tenth of reading it; for the rest it is read once a second anyway.
+Every request needs it. A ``stat`` (inode, size, mtime) finds nearly all replacements, in a tenth of the time
+of a read; for the rest, the file is read once a second anyway.
 """
 
 import time
@@ -11,7 +11,7 @@ _READ_SECONDS = 1.0
 
 
 class KeptFile:
-    """What is in a file, as of now."""
+    """The current content of a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -20,7 +20,7 @@ class KeptFile:
         self._content = b""
 
     def content(self) -> bytes:
-        """The content; `OSError` where it cannot be read."""
+        """The content; raises `OSError` if it cannot be read."""
         found = self.path.stat()
         looks = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Kubeconfig files: what of them is understood, and how several become one."""
+"""Reads kubeconfig files, and merges several into one."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from bayplan.client.errors import ConnectError
 from bayplan.client.login import ExecConfig
 from bayplan.kube.yaml import YamlError, read_documents, suggest
 
-# Where a cluster keeps what its login program wants to know of it.
+# The extension of a cluster with settings for its login program.
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -30,11 +30,11 @@ class Cluster(Struct, rename="kebab"):
     proxy_url: str = ""
     extensions: list[_Extension] | None = None
     folder: Path = field(name="-folder", default=Path())
-    """Where the file is: paths in it start there."""
+    """The folder of the kubeconfig, to which its paths are relative."""
 
     @property
     def exec_settings(self) -> Any:
-        """What a login program is told of this cluster beside the way to it; ``None`` for nothing."""
+        """The cluster's settings for a login program; ``None`` if there are none."""
         found = [e.extension for e in self.extensions or () if e.name == _EXEC_EXTENSION]
         return found[0] if found else None
 
@@ -50,11 +50,11 @@ class User(Struct, rename="kebab"):
     client_key_data: str = ""
     exec: ExecConfig | None = None
     folder: Path = field(name="-folder", default=Path())
-    """Where the file is: paths in it start there."""
+    """The folder of the kubeconfig, to which its paths are relative."""
 
     @property
     def has_certificate(self) -> bool:
-        """Whether it names a client certificate of its own."""
+        """Whether the user has a client certificate."""
         return bool(self.client_certificate or self.client_certificate_data)
 
 
@@ -87,7 +87,7 @@ class _Kubeconfig(Struct, rename="kebab"):
 
 
 def read_kubeconfig(*paths: Path, context: str = "") -> tuple[Cluster, User, str]:
-    """Cluster, user and namespace of a context; of several files, the first to name a thing wins."""
+    """Cluster, user and namespace of a context; of several files, the first to define a name wins."""
     path = paths[0]
     config = _read(path)
     for other in paths[1:]:
@@ -118,7 +118,7 @@ def _read(path: Path) -> _Kubeconfig:
 
 
 def _merged(first: _Kubeconfig, second: _Kubeconfig) -> _Kubeconfig:
-    # Looked up by name from the end, so what comes first is put last.
+    # The last entry of a name wins below, so the first file is put last.
     return _Kubeconfig(
         clusters=[*second.clusters, *first.clusters],
         users=[*second.users, *first.users],

@@ -1,6 +1,6 @@
-"""A Lease of the API server: who holds it, since when, for how long.
+"""Reads and writes a Lease.
 
-Updates carry the resource version that was read, so of two who want it one gets a conflict.
+Updates have the resourceVersion that was read as a precondition, so that of two writers one gets a conflict.
 """
 
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ class LeaseSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Lease(Struct, frozen=True, rename="camel"):
-    """One Lease; metadata goes back as it came, with whatever others wrote there."""
+    """A Lease; its metadata is written back as it was read, with annotations of other software."""
 
     metadata: dict[str, Any]
     spec: LeaseSpec = LeaseSpec()
@@ -36,7 +36,7 @@ class Lease(Struct, frozen=True, rename="camel"):
 
     @property
     def holder(self) -> str:
-        """Who holds it; ``""`` for nobody."""
+        """The holder's identity; ``""`` for nobody."""
         return self.spec.holder_identity or ""
 
 
@@ -44,7 +44,7 @@ _LEASE = msgspec.json.Decoder(Lease)
 
 
 class LeaseApi:
-    """Reads and writes one Lease. A late answer is of no use here, so every request has its time."""
+    """Reads and writes one Lease; every request has a timeout, since a late answer is useless."""
 
     def __init__(self, client: ApiClient, *, namespace: str, name: str, timeout_seconds: float) -> None:
         self.namespace = namespace
@@ -55,16 +55,16 @@ class LeaseApi:
         self._one = f"{self._all}/{quote(name, safe='')}"
 
     async def read(self) -> Lease:
-        """The Lease as it is now."""
+        """Read the Lease."""
         return await self._send("GET", self._one, "reading")
 
     async def create(self, spec: LeaseSpec) -> Lease:
-        """A new one; a conflict where somebody else has just made it."""
+        """Create the Lease; a conflict (409) if another server has just created it."""
         metadata = {"name": self.name, "namespace": self.namespace}
         return await self._send("POST", self._all, "creating", Lease(metadata, spec))
 
     async def update(self, lease: Lease, spec: LeaseSpec) -> Lease:
-        """Another spec for it; a conflict where it has changed since it was read."""
+        """Write another spec; a conflict (409) if the Lease has changed since it was read."""
         return await self._send("PUT", self._one, "writing", msgspec.structs.replace(lease, spec=spec))
 
     async def _send(self, method: str, path: str, verb: str, body: Lease | None = None) -> Lease:
@@ -74,7 +74,7 @@ class LeaseApi:
             doing=f"{verb} lease {self.namespace}/{self.name}",
             body=body,
             timeout_seconds=self._timeout_seconds,
-            # Behind a queue of reads, or of binds that take their time, it would run out.
+            # Not limited and urgent: behind a queue of reads or slow binds, the Lease would run out.
             limited=False,
             urgent=True,
         )
@@ -85,5 +85,5 @@ class LeaseApi:
 
 
 def micro_time(at: datetime | None = None) -> str:
-    """A moment as Kubernetes writes a MicroTime."""
+    """A time in the format of a Kubernetes MicroTime."""
     return (at or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

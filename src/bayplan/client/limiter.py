@@ -1,4 +1,4 @@
-"""How often the API server is asked: so many requests a second, with room for a burst."""
+"""A rate limiter (token bucket) for requests to the API server."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ from math import inf
 
 
 class Limiter:
-    """A bucket of turns that fills at a steady rate. Whoever finds it empty waits for the next one."""
+    """A token bucket: tokens, here turns, come at a steady rate, up to ``burst``."""
 
     def __init__(self, *, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_second
@@ -17,13 +17,13 @@ class Limiter:
         self._at = clock()
 
     async def turn(self) -> None:
-        """Wait for a turn, in the order of asking."""
+        """Wait for the next turn, first come first served."""
         wait = self.reserve()
         if wait > 0:
             await asyncio.sleep(wait)
 
     def reserve(self, *, within_seconds: float = inf) -> float:
-        """Take the next turn; the seconds until it comes. One that comes too late is left to others."""
+        """The seconds until the next turn, which is taken if it comes within ``within_seconds``."""
         now = self._clock()
         self._turns = min(self._burst, self._turns + (now - self._at) * self._per_second)
         self._at = now

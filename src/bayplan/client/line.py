@@ -1,7 +1,7 @@
-"""One connection to the API server on which requests go out and answers come in, one after another.
+"""A line is one open connection to the API server, used for one request at a time.
 
-The socket is used as it is, without the layers that asyncio and an HTTP library put on top: for a bind those
-take longer than the rest of it together. It is opened in a thread, since a TLS handshake waits.
+It uses the bare socket, without the layers of asyncio and an HTTP library: for a bind those take longer than
+all the rest. It is opened in a thread, since a TLS handshake blocks.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWr
 
 
 class Broken(OSError):
-    """The connection ended before the answer did."""
+    """The connection was closed before the answer was complete."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where to connect to."""
+    """The address to connect to."""
 
     host: str
     port: int
     server_name: str
-    """The name that the certificate must have."""
+    """The name that the server's certificate must have."""
 
 
 def open_line(place: Place, tls: ssl.SSLContext | None, *, timeout_seconds: float) -> socket.socket:
-    """A connection, ready for requests. Blocks; `OSError` where there is none to be had."""
+    """Open a connection, ready for requests. Blocks; raises `OSError` if it fails."""
     problem: OSError | None = None
     for address in socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM):
         plain = open_socket(address)
@@ -51,10 +51,10 @@ def open_line(place: Place, tls: ssl.SSLContext | None, *, timeout_seconds: floa
 
 
 class Line:
-    """An open connection. It is used for one request at a time, and never again after one that failed."""
+    """An open connection for one request at a time; not used again after a failure."""
 
     def __init__(self, opened: socket.socket, *, tls: ssl.SSLContext | None) -> None:
-        """``tls`` is the context it was opened with: who must show something else opens another one."""
+        """``tls`` is the context the connection was opened with; other credentials need another line."""
         self.tls = tls
         self.closed = False
         self._socket = opened
@@ -66,7 +66,7 @@ class Line:
         self._loop.add_reader(opened, self._readable)
 
     async def ask(self, request: bytes, *, timeout_seconds: float) -> Answer:
-        """Send a request and wait for its answer: `Broken` or another `OSError`, `TimeoutError`."""
+        """Send a request and wait for its answer; raises `Broken`, another `OSError`, or `TimeoutError`."""
         answer: asyncio.Future[Answer] = self._loop.create_future()
         self._answer = answer
         late = self._loop.call_later(timeout_seconds, self._fail, TimeoutError())
@@ -81,7 +81,7 @@ class Line:
             self._answer = None
 
     def close(self) -> None:
-        """End it, whatever is under way."""
+        """Close the connection, whatever is under way."""
         if self.closed:
             return
         self.closed = True
@@ -91,7 +91,7 @@ class Line:
             self._socket.close()
 
     def _writable(self) -> None:
-        """Send as much as there is room for; the rest when there is more."""
+        """Send as much as the socket takes, and the rest when it is writable again."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]
@@ -118,14 +118,14 @@ class Line:
             self._fail(error)
 
     def _more(self) -> bool:
-        """Whether TLS has something in hand that the socket does not tell of."""
+        """Whether TLS has buffered bytes, of which the event loop does not know."""
         return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
 
     def _take(self, data: bytes) -> bool:
-        """Read on; False where there is nothing more to read for now."""
+        """Process received bytes; false if there is nothing more to read for now."""
         waiting = self._answer
         if waiting is None or waiting.done():
-            # Closed while nobody asked anything, or something that nobody asked for: it is of no use.
+            # Closed while idle, or bytes without a request: the connection is unusable.
             self.close()
             return False
         if not data:

@@ -1,4 +1,4 @@
-"""The lines to one API server: opened when needed, kept open, shared by whoever has something to send."""
+"""The connection pool of writes to the API server: lines are opened when needed, and kept open."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ _OPENED_AT_ONCE = 16
 
 
 class Lines:
-    """As many lines as are asked for at once, up to a limit; the last one that was used is used first."""
+    """A pool of lines with a limit; the line used last is used first."""
 
     def __init__(self, server: str, *, server_name: str | None = None, limit: int = AT_ONCE) -> None:
         """``server`` is the URL of the API server, ``server_name`` the name in its certificate."""
@@ -27,23 +27,23 @@ class Lines:
         port = url.port or (443 if url.scheme == "https" else 80)
         self._place = Place(host, port, server_name or host)
         self.authority = url.netloc.rpartition("@")[2]
-        """What goes into the ``Host`` header."""
+        """The value of the ``Host`` header."""
         self.prefix = url.path
-        """What comes before every path."""
+        """The path of the server's URL, which precedes every request's path."""
         self._idle: list[Line] = []
         self._free = limit
         self._queue: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        # Not the threads of the event loop: those are filled by whoever likes, with calls that may hang.
+        # Own threads: hanging calls in the event loop's default pool must not stop connecting.
         self._threads = DaemonThreads("bayplan-connect", limit=_OPENED_AT_ONCE)
 
     @asynccontextmanager
     async def line(
         self, tls: ssl.SSLContext | None, *, timeout_seconds: float, urgent: bool = False
     ) -> AsyncIterator[Line]:
-        """A line for one request: `OSError` or `TimeoutError` where none was to be had in time.
+        """A line for one request; raises `OSError` or `TimeoutError` if there is none in time.
 
-        What is ``urgent`` does not wait for its turn: it has a line beyond the limit.
+        An ``urgent`` request does not wait: it gets a line beyond the limit.
         """
         deadline = time.monotonic() + timeout_seconds
         if self._free > 0 or urgent:
@@ -53,7 +53,7 @@ class Lines:
                 await self._turn()
         line: Line | None = None
         try:
-            # Whoever waited for his turn has less time left to open one.
+            # After waiting for a turn, less time is left to open a line.
             line = self._pick(tls) or await self._open(tls, deadline - time.monotonic())
             yield line
         finally:
@@ -64,7 +64,7 @@ class Lines:
             self._next()
 
     def close(self) -> None:
-        """Close those that nobody uses; the others are closed after their use."""
+        """Close the idle lines; lines in use are closed after their request."""
         self._closed = True
         for line in self._idle:
             line.close()
@@ -77,7 +77,7 @@ class Lines:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                # It was his turn in the very moment when he went.
+                # The turn came in the same moment as the cancellation: pass it on.
                 self._next()
             raise
 
@@ -90,7 +90,7 @@ class Lines:
         self._free += 1
 
     def _pick(self, tls: ssl.SSLContext | None) -> Line | None:
-        """One that is open, and shows what is to be shown now."""
+        """An idle line that is open and has the current credentials."""
         while self._idle:
             line = self._idle.pop()
             if not line.closed and line.tls is tls:

@@ -1,7 +1,7 @@
-"""Logging in through a program, as EKS, GKE and AKS do it: client-go's exec credential plugins.
+"""Login by a program, as with EKS, GKE and AKS: client-go's exec credential plugins.
 
-The program prints an ``ExecCredential``: a token, a client certificate or both, and when they expire. It
-is run again shortly before that, and when the API server does not accept them any more.
+The program prints an ``ExecCredential``: a token, a client certificate or both, and when they expire. It is
+run again shortly before that, and when the API server rejects them.
 """
 
 import os
@@ -69,19 +69,19 @@ _CREDENTIAL = msgspec.json.Decoder(_Credential)
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """What a request shows of us: a token in its header, a certificate in its TLS context."""
+    """The credentials of a request: a token for its header, a TLS context with a certificate."""
 
     token: str = field(repr=False)
     tls: ssl.SSLContext | None
     renew_at: float = float("inf")
-    """When to run the program again, by the clock on the wall."""
+    """When to run the program again, by the wall clock."""
 
 
 class ExecLogin:
-    """Runs the program when access is needed, and keeps what it gave until that expires.
+    """Runs the program when credentials are needed, and keeps them until they expire.
 
-    ``make_tls`` makes contexts that show a certificate with a key, or for ``("", "")`` none.
-    ``cluster`` says what a program is told that asks for it.
+    ``make_tls`` makes a context with a certificate and key, or without for ``("", "")``. ``cluster``
+    describes the cluster to a program that asks for it.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class ExecLogin:
         self._tls: FileContext | None = None
         self._known: Access | None = None
         self._lock = threading.Lock()
-        self._flight: Future[Access] | None = None
-        self._boarding = threading.Lock()
+        self._running: Future[Access] | None = None
+        self._begin_lock = threading.Lock()
 
     def access(self) -> Access:
-        """What to show; blocks while the program runs."""
+        """The credentials; blocks while the program runs."""
         with self._lock:
             known = self._good()
             if known is None:
@@ -115,37 +115,39 @@ class ExecLogin:
             return known
 
     def begin(self) -> "Future[Access]":
-        """What to show, at once or when the program has ended: one run, however many ask meanwhile.
+        """The credentials, as a future; concurrent callers share one run of the program.
 
-        On a thread of its own: a slow program must not take those that others wait for, nor hold up an end.
+        It runs in a thread of its own: a slow program must neither block a shared thread nor delay the exit.
         """
-        with self._boarding:
-            if self._flight is not None:
-                return self._flight
-            known, flight = self._good(), Future[Access]()
-            # One who gives up waiting must not cancel it for the others.
-            flight.set_running_or_notify_cancel()
+        with self._begin_lock:
+            if self._running is not None:
+                return self._running
+            known, running = self._good(), Future[Access]()
+            # One caller that gives up must not cancel the run for the others.
+            running.set_running_or_notify_cancel()
             if known is not None:
-                flight.set_result(known)
+                running.set_result(known)
             else:
-                thread = threading.Thread(target=self._fly, args=(flight,), name="bayplan-login", daemon=True)
-                # Where no thread can be had, this one fails and the next one tries. It ends under the lock
-                # that we hold, so it cannot be over before it is noted.
+                thread = threading.Thread(
+                    target=self._run_into, args=(running,), name="bayplan-login", daemon=True
+                )
+                # If no thread can be started, this call raises and the next one tries again. The thread takes
+                # our lock when it ends, so that it cannot end before the assignment below.
                 thread.start()
-                self._flight = flight
-            return flight
+                self._running = running
+            return running
 
     def forget(self, refused: Access) -> None:
-        """The API server did not accept it: run the program again next time.
+        """Forget credentials that the API server rejected, so that the program runs again.
 
-        A late refusal of what was replaced meanwhile says nothing.
+        Ignored if they were replaced meanwhile.
         """
-        # Without the lock, which may be held for as long as the program runs.
+        # Not under the lock, which is held while the program runs.
         if self._known is refused:
             self._known = None
 
     def _good(self) -> Access | None:
-        """What is known and still good, with the certificates of the cluster as they are now."""
+        """The known credentials if they are still valid, with the cluster's present certificates."""
         known = self._known
         if known is None or time.time() >= known.renew_at:
             return None
@@ -154,17 +156,17 @@ class ExecLogin:
             known = self._known = replace(known, tls=tls)
         return known
 
-    def _fly(self, flight: "Future[Access]") -> None:
+    def _run_into(self, running: "Future[Access]") -> None:
         try:
             found, problem = self.access(), None
         except BaseException as error:
             found, problem = None, error
-        with self._boarding:
-            self._flight = None
+        with self._begin_lock:
+            self._running = None
         if problem is not None:
-            flight.set_exception(problem)
+            running.set_exception(problem)
         elif found is not None:
-            flight.set_result(found)
+            running.set_result(found)
 
     def _run(self) -> bytes:
         config = self._config
@@ -210,7 +212,7 @@ class ExecLogin:
         return status
 
     def _accepted(self, status: _Status) -> Access:
-        """A new certificate gets a new context: connections are kept by context, so old ones are left."""
+        """The credentials in the program's answer; a new certificate gets a new context and connections."""
         if status.pair != self._pair:
             try:
                 self._tls = self._make_tls(*status.pair)
@@ -225,7 +227,7 @@ def _renew_at(expires: datetime | None) -> float:
     if expires is None:
         return float("inf")
     expires_at = expires.astimezone(UTC).timestamp()
-    # Of a short life a part: else the program would be run for every request.
+    # For a short lifetime a fraction of it: otherwise the program would run for every request.
     return expires_at - min(_EARLY_SECONDS, max(expires_at - time.time(), 0.0) * _EARLY_PART)
 
 

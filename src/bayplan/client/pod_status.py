@@ -1,4 +1,4 @@
-"""What people read in a pod's status while it waits: why it has no node, and which one is kept for it."""
+"""Writes the status of a pod that was not scheduled: a condition with the reason, and the nominated node."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -22,10 +22,10 @@ async def write_unscheduled(
 ) -> None:
     """Set the condition ``PodScheduled`` to False, and ``nominatedNodeName`` unless it is ``None``.
 
-    A conflict (409) where the pod is not as it was any more: bound meanwhile, perhaps, and then this would
-    say the opposite of what is true for as long as the pod lives. ``first`` says that the condition was not
-    so before: the time of the change is written then. ``generation`` is that of the pod that was judged; 0
-    where pods have none, before Kubernetes 1.33. Needs the right to patch ``pods/status``.
+    Fails with a conflict (409) if the pod has changed: it may have been bound meanwhile, and would then keep
+    a wrong condition for ever. With ``first`` the condition is new, and the time of the change is written.
+    ``generation`` is that of the pod in the decision; 0 before Kubernetes 1.33, where pods have none. Needs
+    the right to patch ``pods/status``.
     """
     condition: dict[str, Any] = {
         "type": "PodScheduled",

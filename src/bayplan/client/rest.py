@@ -1,4 +1,4 @@
-"""Requests to the API server: typed answers, bounded time, reads that are tried again."""
+"""The client of the API server: typed answers, bounded time, retries for reads."""
 
 import asyncio
 import time
@@ -59,7 +59,7 @@ _ANY_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
 
 @dataclass(frozen=True)
 class Resource(Generic[T]):
-    """A kind of object, and where it is."""
+    """A kind of object: its path in the API, and its decoders."""
 
     path: str
     one: msgspec.json.Decoder[T]
@@ -68,7 +68,7 @@ class Resource(Generic[T]):
 
     @classmethod
     def of(cls, path: str, part: type[T]) -> "Resource[T]":
-        """Those at that path, of which ``part`` is read."""
+        """The resource at that path; ``part`` is the struct with the fields that are read."""
         return cls(
             path,
             msgspec.json.Decoder(part),
@@ -83,29 +83,29 @@ PODS = Resource.of("/api/v1/pods", Pod)
 
 
 def pod_path(namespace: str, name: str) -> str:
-    """Where the API server has one pod."""
+    """The API path of a pod."""
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
 
 
 @cache
 def object_resource(kind: str) -> Resource[NamedObject]:
-    """Where the objects of another kind are, as far as scheduling looks at them."""
+    """The resource of a kind other than Node and Pod, with the fields that scheduling looks at."""
     found = EVERY_KIND[kind]
     return Resource[NamedObject].of(found.path, found.part)
 
 
 class OnRequest(Protocol):
-    """Whoever wants to know of requests."""
+    """A callback for metrics and traces of requests."""
 
     def __call__(self, method: str, path: str, *, began: float, seconds: float, error: str) -> None:
-        """``began`` is of `time.perf_counter`; ``error`` is empty for an answer of 2xx."""
+        """Called after a request; ``began`` is of `time.perf_counter`, ``error`` is ``""`` after a 2xx."""
         ...
 
 
 class ApiClient:
-    """A thin client: it sends, decodes what scheduling needs, and explains what went wrong.
+    """A thin client of the API server: sends, decodes what scheduling needs, and explains errors.
 
-    What is read is tried again when it fails in passing; what is written is sent once.
+    Reads are retried after transient failures; writes are sent once.
     """
 
     def __init__(
@@ -117,17 +117,17 @@ class ApiClient:
         retry: Retry | None = None,
         on_request: OnRequest | None = None,
     ) -> None:
-        """``on_request`` is told of each request when it has ended, in the task that made it."""
+        """``on_request`` is called after each request, in the task that made it."""
         self._on_request = on_request
         self._channel = Channel(connection)
         self._limiter = Limiter(per_second=qps, burst=burst)
         self._retry = retry or Retry()
-        # Not the threads of the event loop: whoever fills those with calls that hang must not stop us.
+        # Own threads: hanging calls in the event loop's default pool must not stop decoding.
         self._threads = DaemonThreads("bayplan-decode", limit=_DECODED_AT_ONCE)
 
     @property
     def server_date(self) -> str:
-        """The ``Date`` of the last answer, as HTTP writes it; empty before the first."""
+        """The ``Date`` header of the last answer; empty before the first."""
         return self._channel.server_date
 
     async def __aenter__(self) -> "ApiClient":
@@ -137,10 +137,10 @@ class ApiClient:
         await self._channel.close()
 
     async def list(self, resource: Resource[T], *, retry_first: bool = True) -> tuple[list[T], str]:
-        """Every object, page by page, and the resource version to watch from.
+        """All objects, read in pages, and the resource version to watch from.
 
-        Without ``retry_first`` the first page is asked for once. Later pages always have several tries:
-        one that is lost would mean all of them again.
+        Without ``retry_first`` the first page is not retried. Later pages always are: losing one would mean
+        reading all pages again.
         """
         params = {"limit": str(_PAGE)}
         found: list[T] = []
@@ -154,7 +154,7 @@ class ApiClient:
             params["continue"] = page.metadata.continue_
 
     async def version(self, resource: Resource[T], *, timeout_seconds: float) -> str:
-        """The resource version at which the latest state is, asked for once."""
+        """The resource version of the latest state; not retried."""
         doing = f"looking at {resource.path}"
         body = await self.request(
             "GET", resource.path, doing=doing, params={"limit": "1"}, timeout_seconds=timeout_seconds
@@ -178,7 +178,7 @@ class ApiClient:
         return await self._decode(PODS.one, body, path)
 
     async def create(self, path: str, body: Any, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> bytes:
-        """Make a new object in the collection at ``path``; the object as the API server has it."""
+        """Create an object in the collection at ``path``; returns it as the API server has it."""
         doing = f"creating in {path}"
         return await self.request("POST", path, doing=doing, body=body, timeout_seconds=timeout_seconds)
 
@@ -190,7 +190,7 @@ class ApiClient:
         kind: Literal["merge", "strategic", "json"] = "merge",
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> bytes:
-        """Change the object at ``path``; the object as the API server has it then."""
+        """Patch the object at ``path``; returns it as the API server has it then."""
         return await self.request(
             "PATCH",
             path,
@@ -214,10 +214,10 @@ class ApiClient:
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Send one request, once; the body of a 2xx answer, else `ApiError` or `ConnectError`.
+        """Send one request, once; returns the body of a 2xx answer, else raises `ApiError` or `ConnectError`.
 
-        Without ``limited`` it has its turn at once, whatever was asked lately; what is ``urgent`` goes out
-        although many requests have no answer yet.
+        Without ``limited`` the rate limit (``cluster.qps``) does not apply. An ``urgent`` request does not
+        wait for a free connection.
         """
         if limited:
             wait = self._limiter.reserve(within_seconds=timeout_seconds)
@@ -258,7 +258,7 @@ class ApiClient:
         silence_seconds: float,
         opened: Callable[[], None] | None = None,
     ) -> AsyncIterator[bytes]:
-        """The lines of an answer that goes on and on, as `Channel.lines` has them."""
+        """The lines of a streamed answer, such as a watch; see `Channel.lines`."""
         return self._channel.lines(
             path, params=params, doing=doing, silence_seconds=silence_seconds, opened=opened
         )
@@ -277,7 +277,7 @@ class ApiClient:
         return await self._retry.read(attempt, timeout_seconds=timeout_seconds)
 
     async def _decode(self, decoder: msgspec.json.Decoder[T], body: bytes, path: str) -> T:
-        """Decoding a large page takes a while: in a thread, so that verbs are answered meanwhile."""
+        """Decode an answer in a thread, so that a large page does not block the event loop."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, decoder.decode, body)
         except msgspec.MsgspecError as error:

@@ -1,6 +1,6 @@
-"""Reading again what failed in passing: a few tries, with jitter, within the caller's time.
+"""Retries reads after transient failures: a few attempts, with jitter, within the caller's time.
 
-Only for reads. A write whose answer was lost may have worked; whoever writes must look first.
+Only for reads. A write without an answer may have worked; its caller must check first.
 """
 
 import asyncio
@@ -11,23 +11,22 @@ from collections.abc import Awaitable, Callable
 from bayplan.client.errors import ApiError, Unreachable
 
 _PAUSES_SECONDS = (0.1, 0.3, 0.9)
-# A server may name any time, and a proxy in front of it that of its maintenance: nobody waits for that long
-# to see whether it is there again. With the dice, ten seconds at the most.
+# A proxy under maintenance may ask for a very long pause. With jitter, ten seconds at the most.
 _RETRY_AFTER_LIMIT_SECONDS = 8.0
-_PASSING = frozenset({429, 500, 502, 503, 504})
+_TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 
 def asked_pause_seconds(error: ApiError, dice: random.Random) -> float | None:
-    """How long to wait since the server asked for it (``Retry-After``), within reason; ``None``: it did not.
+    """The pause that the server asked for (``Retry-After``), limited, with jitter; ``None`` if it did not.
 
-    Not earlier than asked, and not all at the same moment.
+    Never shorter than asked, up to the limit.
     """
     asked = error.retry_after_seconds
     return min(_RETRY_AFTER_LIMIT_SECONDS, asked) * dice.uniform(1.0, 1.25) if asked else None
 
 
 class Retry:
-    """Tries a read again after a pause. Clock, sleep and dice come in, so that tests need not wait."""
+    """Retries a read after a pause. Clock, sleep and dice are parameters, so that tests need not wait."""
 
     def __init__(
         self,
@@ -41,9 +40,9 @@ class Retry:
         self._sleep = sleep
 
     async def read(self, attempt: Callable[[float], Awaitable[bytes]], *, timeout_seconds: float) -> bytes:
-        """The first answer; ``attempt`` is told how many seconds it has. Raises what the last try raised.
+        """The first answer of ``attempt``, which gets the seconds left; raises what the last attempt raised.
 
-        A pause that would not leave time for another try is not begun.
+        Gives up at once if the next pause would end after the deadline.
         """
         deadline = self._clock() + timeout_seconds
         for usual_seconds in _PAUSES_SECONDS:
@@ -54,7 +53,7 @@ class Retry:
                 if self._clock() + pause >= deadline:
                     raise
             except ApiError as error:
-                if error.status not in _PASSING:
+                if error.status not in _TRANSIENT:
                     raise
                 pause = self._after(error, usual_seconds)
                 if self._clock() + pause >= deadline:

@@ -1,10 +1,10 @@
-"""Sockets that notice when the other end is gone."""
+"""Sockets with keepalive, which notice that the peer is gone."""
 
 import contextlib
 import socket
 from typing import Any
 
-# A peer that vanished without a word is noticed after some 25 s, on watches that are silent by nature.
+# A peer that vanished is noticed after some 25 s, even on a watch without events.
 _KEEPALIVE = (
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
@@ -15,11 +15,11 @@ _KEEPALIVE = (
 
 
 def open_socket(address: Any) -> socket.socket:
-    """A socket for an address as ``getaddrinfo`` gives it, not connected yet."""
+    """An unconnected socket for an address of ``getaddrinfo``."""
     family, kind, protocol, _, _ = address
     opened = socket.socket(family, kind, protocol)
     for level, name, value in _KEEPALIVE:
-        # Not every platform has each of them; what there is, is set.
+        # Not every platform has every option.
         with contextlib.suppress(AttributeError, OSError):
             opened.setsockopt(level, getattr(socket, name), value)
     return opened

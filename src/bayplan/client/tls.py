@@ -1,4 +1,4 @@
-"""TLS contexts: whom to trust, and which certificate to show. Files are read anew when they change."""
+"""TLS contexts of clients; a context from files is remade when the files change."""
 
 import base64
 import binascii
@@ -14,40 +14,40 @@ log = logging.getLogger(__name__)
 
 
 class FileContext:
-    """A context that is made anew when one of the files behind it has another content.
+    """A TLS context that is remade when the content of one of its files changes.
 
-    Connections are kept by context: a new one means new connections, while those that are open go on.
-    What cannot be used, as a new certificate whose key is still the old one, changes nothing.
+    Connections are pooled by context: a new context means new connections, while open ones go on. Files that
+    cannot be used, such as a new certificate with the old key, change nothing.
     """
 
     def __init__(self, files: Sequence[Path], make: Callable[[], ssl.SSLContext | None]) -> None:
-        """``make`` reads the files; `ValueError` or `OSError` says what is wrong with them."""
+        """``make`` reads the files, and raises `ValueError` or `OSError` if they are wrong."""
         self._files = [KeptFile(path) for path in files]
         self._make = make
         self._seen = self._useless = self._contents()
         self._context = make()
 
     def current(self) -> ssl.SSLContext | None:
-        """The context of the files as they are, or as they were last when they were good."""
+        """The context of the present files, or of the last usable ones."""
         contents = self._contents()
         if contents != self._seen:
             try:
                 self._context = self._make()
                 self._seen = contents
             except (ValueError, OSError) as error:
-                # Tried again each time, since it may not be their fault; told once.
+                # Retried each time, since the error may not be in the files; logged once.
                 if contents != self._useless:
                     log.warning("the certificates of before are used on: %s", error)
                 self._useless = contents
         return self._context
 
     def _contents(self) -> list[bytes | None]:
-        """Contents, and not only times: a Secret's files are swapped by a link and may keep theirs."""
+        """The files' contents; not only mtimes, since a Secret's files are swapped by a symlink."""
         return [_content(file) for file in self._files]
 
 
 def client_context(*, authority_pem: str = "", verify: bool = True) -> ssl.SSLContext:
-    """A context that trusts this authority, or those of the system, or, without ``verify``, anybody."""
+    """A context that trusts this CA, or else the system's CAs, or, without ``verify``, any server."""
     context = ssl.create_default_context(cadata=authority_pem or None)
     if not verify:
         context.check_hostname = False
@@ -56,8 +56,8 @@ def client_context(*, authority_pem: str = "", verify: bool = True) -> ssl.SSLCo
 
 
 def show_certificate(context: ssl.SSLContext, *, certificate_pem: str, key_pem: str) -> None:
-    """Show this certificate to servers that ask for one."""
-    # Python loads key pairs from files only; what is written here exists for a moment, for us alone.
+    """Use this client certificate."""
+    # Python loads key pairs only from files; these exist for a moment, and only we may read them.
     with tempfile.TemporaryDirectory() as scratch:
         certificate, key = Path(scratch, "cert.pem"), Path(scratch, "key.pem")
         for path, text in ((certificate, certificate_pem), (key, key_pem)):
@@ -67,9 +67,9 @@ def show_certificate(context: ssl.SSLContext, *, certificate_pem: str, key_pem: 
 
 
 def pem(data: str, file: Path) -> str:
-    """The PEM text that a kubeconfig gives as base64 or as a file; data wins, as with kubectl.
+    """The PEM text of a kubeconfig's base64 data or file; data takes precedence, as with kubectl.
 
-    `ValueError` where there is none.
+    Raises `ValueError` if there is none.
     """
     problem = "a certificate or key cannot be read"
     try:
@@ -78,9 +78,9 @@ def pem(data: str, file: Path) -> str:
         raise ValueError(f"{problem}: not base64 of a PEM file: {error}") from error
     except OSError as error:
         raise ValueError(f"{problem}: {file}: {error.strerror or error}") from error
-    # PEM is ASCII; what is not, is in the comments that some bundles have.
+    # PEM is ASCII; other characters are in comments of some bundles.
     text = content.decode("ascii", errors="ignore")
-    # An empty CA would mean that of the system: anybody's certificate.
+    # With an empty CA, Python would trust the system's CAs.
     if not text.strip():
         raise ValueError(f"{problem}: {'base64 of nothing' if data else f'{file} is empty'}")
     return text

@@ -1,4 +1,4 @@
-"""A watch: events as the API server sends them, one JSON object a line, for as long as it lasts."""
+"""Watches: events as the API server streams them, one JSON object per line."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ _REFUSAL = msgspec.json.Decoder(WatchEvent[_Status])
 
 
 class WithMetadata(Protocol):
-    """Anything with metadata."""
+    """An object with metadata."""
 
     @property
     def metadata(self) -> ObjectMeta | None:
@@ -43,8 +43,8 @@ async def watch(
 ) -> AsyncIterator[WatchEvent[T]]:
     """The events of one watch; ends when the server ends it, raises `ApiError` for an ERROR event.
 
-    ``lasting_seconds`` is how long the server is asked to keep it open; one that is silent for longer than
-    ``silence_seconds`` ends with `Silent`. ``opened`` is called when it is open, before any event.
+    ``lasting_seconds`` is how long the server is asked to keep the watch open. Raises `Silent` after
+    ``silence_seconds`` without an event. ``opened`` is called when the watch is open, before any event.
     """
     wanted = {
         **params,
@@ -70,7 +70,7 @@ async def watch(
 
 
 def _refusal(line: bytes, doing: str) -> ApiError | None:
-    """What an ERROR says: its object is a ``Status``, whatever is watched; ``None`` for any other line."""
+    """The error of an ERROR event, whose object is a ``Status``; ``None`` for any other line."""
     with contextlib.suppress(msgspec.MsgspecError):
         event = _REFUSAL.decode(line)
         if event.type == "ERROR":

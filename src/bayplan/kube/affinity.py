@@ -21,7 +21,7 @@ class Expression(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Selector(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """A label selector: everything must match, and nothing asked matches everything."""
+    """A label selector: all parts must match; an empty selector matches everything."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: tuple[Expression, ...] | None = None
@@ -62,7 +62,7 @@ class NodeSelector(Struct, frozen=True, gc=False, omit_defaults=True, rename="ca
 
 
 class PreferredTerm(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A wish for nodes, with its weight."""
+    """A preferred node selector term, with its weight."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -76,7 +76,7 @@ class NodeAffinity(Struct, frozen=True, gc=False, omit_defaults=True, rename=lam
 
 
 class PodAffinityTerm(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """Other pods, and the label of nodes that says how near they are."""
+    """A pod affinity term: other pods, and the topology key of nodes."""
 
     topology_key: str = ""
     label_selector: Selector | None = None
@@ -87,7 +87,7 @@ class PodAffinityTerm(Struct, frozen=True, gc=False, omit_defaults=True, rename=
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """A wish for being near other pods, or far from them, with its weight."""
+    """A preferred pod affinity term, with its weight."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()

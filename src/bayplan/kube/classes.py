@@ -1,4 +1,4 @@
-"""What the API server looks up when a pod is created: PriorityClasses, RuntimeClasses, LimitRanges."""
+"""Objects that the API server applies when a pod is created: PriorityClasses, RuntimeClasses, LimitRanges."""
 
 from msgspec import Struct
 
@@ -16,27 +16,27 @@ class PriorityClass(NamedObject, frozen=True, omit_defaults=True, rename="camel"
 
 
 class Overhead(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """What a runtime takes for itself, pod by pod."""
+    """``overhead``: what a runtime takes for itself, per pod."""
 
     pod_fixed: Quantities | None = None
 
 
 class RuntimeScheduling(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """Where a runtime is to be found."""
+    """``scheduling``: the nodes that have the runtime."""
 
     node_selector: dict[str, str] | None = None
     tolerations: list[Toleration] | None = None
 
 
 class RuntimeClass(NamedObject, frozen=True, omit_defaults=True):
-    """A RuntimeClass, as far as it says where its pods can run, and what they take."""
+    """A RuntimeClass: its pods' overhead, and the nodes that have the runtime."""
 
     overhead: Overhead | None = None
     scheduling: RuntimeScheduling | None = None
 
 
 class LimitRangeItem(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """One line of a LimitRange; limits that it only checks are not read."""
+    """An item of a LimitRange; limits that are only checked are not read."""
 
     type: str = ""
     default_request: Quantities | None = None
@@ -49,6 +49,6 @@ class LimitRangeSpec(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class LimitRange(NamedObject, frozen=True, omit_defaults=True):
-    """A LimitRange: what containers of a namespace ask for that do not say."""
+    """A LimitRange: the default requests of a namespace's containers."""
 
     spec: LimitRangeSpec = LimitRangeSpec()

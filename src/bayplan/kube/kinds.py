@@ -1,4 +1,4 @@
-"""The kinds of objects beside nodes and pods that scheduling looks at, and where the API server has them."""
+"""The kinds of objects, other than Node and Pod, that scheduling looks at, and their API paths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ OBJECT_KINDS: Mapping[str, ObjectKind] = MappingProxyType(
         "VolumeAttachment": ObjectKind(VolumeAttachment, f"{_STORAGE}/volumeattachments", namespaced=False),
     }
 )
-"""Those that a scheduler follows."""
+"""The kinds that a scheduler watches."""
 
 ADMISSION_KINDS: Mapping[str, ObjectKind] = MappingProxyType(
     {
@@ -61,7 +61,7 @@ ADMISSION_KINDS: Mapping[str, ObjectKind] = MappingProxyType(
         "RuntimeClass": ObjectKind(RuntimeClass, "/apis/node.k8s.io/v1/runtimeclasses", namespaced=False),
     }
 )
-"""Those that the API server makes a pod with. A pod that is created has it all: nobody follows them."""
+"""The kinds that the API server applies when it creates a pod. They need no watch: the pod has the result."""
 
 EVERY_KIND: Mapping[str, ObjectKind] = MappingProxyType({**OBJECT_KINDS, **ADMISSION_KINDS})
-"""Both."""
+"""`OBJECT_KINDS` and `ADMISSION_KINDS`."""

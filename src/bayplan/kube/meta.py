@@ -1,4 +1,4 @@
-"""What every Kubernetes object carries: a name, labels, annotations, owners."""
+"""The metadata of Kubernetes objects: name, labels, annotations, owners."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,11 +8,11 @@ from msgspec import Struct
 
 Value = TypeVar("Value")
 EMPTY: Mapping[str, Any] = MappingProxyType({})
-"""Whoever reads an object gets maps that cannot be changed: it is everybody's."""
+"""An empty read-only map. Objects are shared, so their maps are read-only."""
 
 
 def only_read(found: Mapping[str, Value] | None) -> Mapping[str, Value]:
-    """The map, not to be changed; an empty one where there is none."""
+    """A read-only view of the map; an empty one for ``None``."""
     return MappingProxyType(found) if found else EMPTY
 
 
@@ -27,7 +27,7 @@ class OwnerReference(Struct, frozen=True, gc=False, omit_defaults=True, rename="
 
 
 class ObjectMeta(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """The ``metadata`` of an object, as sent: Go writes ``null`` where Python has a default."""
+    """The ``metadata`` of an object as sent; Go may write ``null`` for any field."""
 
     name: str | None = None
     namespace: str | None = None
@@ -45,7 +45,7 @@ NO_META = ObjectMeta()
 
 
 class NamedObject(Struct, frozen=True, omit_defaults=True):
-    """An object of which scheduling looks at little; what it looks at comes with its own fields."""
+    """The base of objects of other kinds than Node and Pod; subclasses add the fields that are read."""
 
     metadata: ObjectMeta | None = None
 

@@ -1,4 +1,4 @@
-"""A pod, as the API server sends it and as policy authors like to read it."""
+"""The Pod: the fields that scheduling looks at, as the API server sends them, and properties for policies."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -29,7 +29,7 @@ _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what a pod asks for, nothing that is li
 
 
 class NamedThing(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A line of which only the name is read: a scheduling gate, a resource claim."""
+    """A list item of which only the name is read: a scheduling gate, a resource claim."""
 
     name: str = ""
 
@@ -60,14 +60,14 @@ class PodSpec(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
 
     def __post_init__(self) -> None:
         if self.volumes is not None:
-            # Config maps, secrets and the like say nothing about where a pod can run.
+            # Config maps, secrets and the like do not restrict where a pod can run.
             force_setattr(self, "volumes", tuple(each for each in self.volumes if each.counts) or None)
 
 
 class Condition(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A line of ``status.conditions``; only two of them are kept.
+    """An item of ``status.conditions``; only two types are kept.
 
-    ``DisruptionTarget`` says why a pod is to end, ``PodResizePending`` that it is not made larger.
+    ``DisruptionTarget`` says why a pod is being evicted, ``PodResizePending`` that its resize must wait.
     """
 
     type: str = ""
@@ -90,13 +90,13 @@ class PodStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
 
     def __post_init__(self) -> None:
         if self.conditions is not None:
-            # Every pod has half a dozen others, such as Ready, that nobody here reads.
-            # No generator: every pod of a cluster comes by here.
+            # Every pod has half a dozen other conditions, such as Ready, that we do not read.
+            # No generator, which is slower: this runs for every pod of the cluster.
             kept = [each for each in self.conditions if each.type in _KEPT_CONDITIONS]
             force_setattr(self, "conditions", tuple(kept) or None)
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition of that type, where it is one that is kept."""
+        """The condition of that type; ``None`` if there is none, or if the type is not kept."""
         for each in self.conditions or ():
             if each.type == kind:
                 return each
@@ -110,9 +110,9 @@ NO_STATUS = PodStatus()
 
 
 class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
-    """A pod. Read the properties: they are never ``None`` where a value can be empty.
+    """A pod. Read its properties: where a value can be empty, they are never ``None``.
 
-    ``metadata``, ``spec`` and ``status`` hold what was sent; any part of them may be missing.
+    ``metadata``, ``spec`` and ``status`` are as the API server sent them; any part of them may be missing.
     """
 
     metadata: ObjectMeta | None = None
@@ -120,16 +120,17 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
     status: PodStatus | None = None
 
     def __post_init__(self) -> None:
-        # Every container that runs has such a line, and of nearly all it repeats the spec. No more calls than
-        # need be: every pod of a cluster comes by here.
+        # Every running container has a status, which nearly always repeats the spec: those are dropped. This
+        # runs for every pod of the cluster, so it makes as few calls as possible.
         status, spec = self.status, self.spec
         if status is None or spec is None:
             return
         if status.container_statuses:
-            force_setattr(status, "container_statuses", _others(status.container_statuses, spec.containers))
+            differing = _differing(status.container_statuses, spec.containers)
+            force_setattr(status, "container_statuses", differing)
         if status.init_container_statuses:
-            others = _others(status.init_container_statuses, spec.init_containers)
-            force_setattr(status, "init_container_statuses", others)
+            differing = _differing(status.init_container_statuses, spec.init_containers)
+            force_setattr(status, "init_container_statuses", differing)
 
     @property
     def name(self) -> str:
@@ -138,7 +139,7 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def namespace(self) -> str:
-        """``metadata.namespace``; ``default`` where a manifest leaves it out."""
+        """``metadata.namespace``; ``default`` if a manifest leaves it out."""
         return self._meta.namespace or "default"
 
     @property
@@ -148,7 +149,7 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def uid(self) -> str:
-        """``metadata.uid``: the one identity that is never used again."""
+        """``metadata.uid``: unlike the name, it is never used again."""
         return self._meta.uid or ""
 
     @property
@@ -168,7 +169,7 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def owner(self) -> OwnerReference | None:
-        """The controller that made this pod, or ``None`` for a pod made by hand."""
+        """The controller that owns the pod; ``None`` if there is none."""
         for reference in self._meta.owner_references or ():
             if reference.controller:
                 return reference
@@ -181,7 +182,7 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def preempted(self) -> bool:
-        """Whether the pod is being deleted because a scheduler evicted it for a more important one."""
+        """Whether the pod is being deleted because a scheduler preempted it."""
         target = (self.status or NO_STATUS).condition("DisruptionTarget")
         if target is None or not self.terminating:
             return False
@@ -189,12 +190,12 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def finished(self) -> bool:
-        """Whether the pod ran to its end: it holds nothing on its node any more."""
+        """Whether the pod has succeeded or failed: it no longer holds anything on its node."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def phase(self) -> str:
-        """``status.phase``; ``Pending`` where it is not said."""
+        """``status.phase``; ``Pending`` by default."""
         return (self.status or NO_STATUS).phase or "Pending"
 
     @property
@@ -209,12 +210,12 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def priority(self) -> int:
-        """``spec.priority``; 0 where it is not said."""
+        """``spec.priority``; 0 by default."""
         return self._spec.priority or 0
 
     @property
     def preemption_policy(self) -> str:
-        """``spec.preemptionPolicy``; ``PreemptLowerPriority`` where it is not said."""
+        """``spec.preemptionPolicy``; ``PreemptLowerPriority`` by default."""
         return self._spec.preemption_policy or "PreemptLowerPriority"
 
     @property
@@ -229,7 +230,7 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def scheduler_name(self) -> str:
-        """``spec.schedulerName``; ``default-scheduler`` where it is not said."""
+        """``spec.schedulerName``; ``default-scheduler`` by default."""
         return self._spec.scheduler_name or "default-scheduler"
 
     @property
@@ -258,12 +259,12 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def affinity(self) -> Affinity:
-        """``spec.affinity``; empty where there is none."""
+        """``spec.affinity``; empty if there is none."""
         return self._spec.affinity or NO_AFFINITY
 
     @cached_property
     def affinity_text(self) -> bytes:
-        """The pod's terms about other pods, as one text; ``b""`` where there are none."""
+        """The pod's affinity terms about other pods as one text; ``b""`` if there are none."""
         affinity = self._spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return b""
@@ -271,8 +272,8 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Ports of the node that the pod takes: protocol, address, number."""
-        # Most pods take none, and this is asked of every pod.
+        """The host ports that the pod takes: protocol, address, number."""
+        # Most pods take none, and this runs for every pod.
         asking = [c for c in self._spec.containers or () if c.ports]
         asking += [c for c in self._spec.init_containers or () if c.ports and c.restart_policy == "Always"]
         taken = [port for c in asking for port in c.ports or ()]
@@ -285,22 +286,22 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @property
     def own_users(self) -> bool:
-        """Whether ``spec.hostUsers`` says that the pod has users of its own."""
+        """Whether ``spec.hostUsers`` is false: the pod has a user namespace of its own."""
         return self._spec.host_users is False
 
     @property
     def gated(self) -> bool:
-        """Whether the pod has scheduling gates: it is not to be scheduled yet."""
+        """Whether the pod has scheduling gates, so that it must not be scheduled yet."""
         return bool(self._spec.scheduling_gates)
 
     @property
     def volumes(self) -> tuple[Volume, ...]:
-        """``spec.volumes``, those that scheduling looks at: claims and disks, no secrets."""
+        """Those of ``spec.volumes`` that scheduling looks at: claims and disks, no secrets."""
         return self._spec.volumes or ()
 
     @property
     def _resize(self) -> Resize:
-        """What the kubelet says of its requests, where that is something else than the spec."""
+        """The requests in the pod's status, where the kubelet reports others than the spec."""
         status = self.status
         if status is None or not (
             status.container_statuses or status.init_container_statuses or status.resources
@@ -316,9 +317,9 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @cached_property
     def requests(self) -> Mapping[str, int]:
-        """What the pod needs, by resource: milli-CPU for ``cpu``, bytes or units for the rest.
+        """What the pod requests, by resource: milli-CPU for ``cpu``, bytes or units for the rest.
 
-        One that is being resized on its node counts for the more of what it asks for and what it still has.
+        While a pod is resized on its node, the larger of the new request and what it still has counts.
         """
         spec = self._spec
         found = pod_requests(
@@ -332,10 +333,10 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
     @cached_property
     def nonzero_requests(self) -> tuple[int, int]:
-        """Milli-CPU and bytes of memory that a placed pod counts for where kube-scheduler scores nodes.
+        """The milli-CPU and bytes of memory that kube-scheduler counts for a placed pod when it scores nodes.
 
-        A container that asks for none counts as 100m and 200Mi: many that ask for nothing are not nothing. A
-        pod that asks as a whole is taken at its word, for what it says.
+        A container without a request counts as 100m and 200Mi, so that many of them do not count as nothing.
+        Where ``spec.resources`` has a request for the whole pod, that counts.
         """
         spec, known = self._spec, self.requests
         missing = SMALL_CONTAINER
@@ -352,7 +353,7 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
         return counted.get("cpu", 0), counted.get("memory", 0)
 
     def request(self, resource: str) -> int:
-        """What the pod needs of one resource; 0 where it asks for none."""
+        """What the pod requests of one resource; 0 if nothing."""
         return self.requests.get(resource, 0)
 
     @property
@@ -375,14 +376,14 @@ class Pod(Struct, frozen=True, rename="camel", dict=True, omit_defaults=True):
 
 
 def same_resize(one: Pod, other: Pod) -> bool:
-    """Whether the kubelet says the same of what both request: with one spec they then ask for the same."""
+    """Whether the kubelet reports the same resize for both: with equal specs, they then request the same."""
     return one._resize == other._resize
 
 
-def _others(
+def _differing(
     told: tuple[ContainerStatus, ...], containers: list[Container] | None
 ) -> tuple[ContainerStatus, ...] | None:
-    """Those that say something else than the spec."""
+    """The statuses whose requests differ from the spec."""
     kept: list[ContainerStatus] = []
     for one in told:
         has, given = one.resources, one.allocated_resources

@@ -1,4 +1,4 @@
-"""Keys of a pod as people write them: few are read, so one that is mistyped would be passed over."""
+"""Finds mistyped keys in a pod's manifest, which would otherwise be ignored since few keys are read."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -6,7 +6,7 @@ from typing import Any
 
 Steps = tuple[str | int, ...]
 
-# What Kubernetes 1.36 knows. A key that is like none of these may be newer, and is let pass.
+# The keys of Kubernetes 1.36. A key that resembles none of them may be newer, and passes.
 _SPEC = (
     "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy"
     " enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname"
@@ -27,7 +27,7 @@ _ALIKE = 0.75
 
 
 def mistyped_keys(spec: Mapping[str, Any]) -> Iterator[tuple[Steps, str]]:
-    """Where in the spec of a pod a key is nearly one that there is, and which that is."""
+    """The place of each mistyped key in a pod's spec, and the key that was probably meant."""
     yield from _nearly((), spec, _SPEC)
     for kind in ("containers", "initContainers"):
         for number, container in enumerate(_listed(spec.get(kind))):

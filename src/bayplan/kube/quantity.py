@@ -1,4 +1,4 @@
-"""Exact integers out of Kubernetes quantities: ``100m``, ``1.5Gi``, ``2e3``, ``0.1``.
+"""Converts Kubernetes quantities to exact integers: ``100m``, ``1.5Gi``, ``2e3``, ``0.1``.
 
 Kubernetes rounds up where a unit cannot hold the value (``1n`` of CPU is 1 milli-CPU) and stops at
 the largest int64. Both are kept, so that our sums are the sums kube-scheduler makes.
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 INT64_MAX = 2**63 - 1
 
-# What Go's ParseInt takes; Python's int() would also read "1_000" and blanks.
+# What Go's ParseInt accepts; Python's int() also accepts "1_000" and blanks.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _INT64 = range(-(2**63), 2**63)
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)", re.DOTALL)
@@ -113,7 +113,7 @@ def _text(quantity: str | int | float) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """The int64 that Go would read in a label or a taint; ``None`` where it would not."""
+    """The int64 that Go would parse from a label or a taint; ``None`` if it would fail."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)

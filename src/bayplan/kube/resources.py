@@ -1,4 +1,4 @@
-"""What a pod asks of a node: the sum that kube-scheduler makes over its containers."""
+"""The requests of a pod: the sum over its containers, as kube-scheduler computes it."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -13,7 +13,7 @@ Quantities = dict[str, str | int | float]
 _HUGE_PAGES = "hugepages-"
 NOTHING: Mapping[str, int] = MappingProxyType({})
 SMALL_CONTAINER: Mapping[str, int] = MappingProxyType({"cpu": 100, "memory": 200 * 1024**2})
-"""What a container that asks for nothing counts as where nodes are scored: a tenth of a core, 200 MiB."""
+"""What a container without requests counts as when nodes are scored: a tenth of a core, 200 MiB."""
 
 
 class Resources(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -49,7 +49,7 @@ class Container(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
 
     def __post_init__(self) -> None:
         if self.ports is not None:
-            # Most ports are the pod's own: no node is asked for them, and there is one list a container.
+            # Only host ports are kept: most ports are the pod's own, and each container has a list of them.
             force_setattr(self, "ports", tuple([port for port in self.ports if port.host_port]) or None)
 
 
@@ -60,31 +60,31 @@ class Requests(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ContainerStatus(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """What the kubelet says of the requests of a container that runs."""
+    """The requests that the kubelet reports for a running container."""
 
     name: str = ""
     resources: Requests | None = None
-    """What it has now."""
+    """What the container has now."""
     allocated_resources: Quantities | None = None
-    """What the kubelet has agreed to give it."""
+    """What the kubelet has agreed to give the container."""
 
 
 class Resize(Struct, frozen=True):
-    """A placed pod whose requests were changed: what it holds, whatever it asks for by now."""
+    """The resize of a placed pod: what it holds on its node while its spec has other requests."""
 
     containers: Mapping[str, ContainerStatus] = MappingProxyType({})
-    """By name, those of which the kubelet says something else than the spec."""
+    """By name, the statuses of the containers whose requests differ from the spec."""
     whole: ContainerStatus | None = None
-    """Of the pod as a whole."""
+    """The status of the pod as a whole."""
     infeasible: bool = False
-    """Whether the kubelet has said no: what the pod asks for does not count then."""
+    """Whether the kubelet has refused the resize: then the requests of the spec do not count."""
 
     def of(self, name: str | None, asked: dict[str, int]) -> dict[str, int]:
-        """What counts for a container that asks for this, in thousandths."""
+        """What counts for a container with these requests, in thousandths."""
         return self._held(self.containers.get(name or ""), asked)
 
     def of_all(self, asked: dict[str, int]) -> dict[str, int]:
-        """What counts for a pod that asks for this as a whole, in thousandths."""
+        """What counts for a pod with these pod-level requests, in thousandths."""
         held = self._held(self.whole, asked)
         return {resource: held.get(resource, 0) for resource in asked}
 
@@ -108,16 +108,16 @@ def amounts(quantities: Quantities | None) -> dict[str, int]:
 
 
 def _exact(quantities: Quantities | None) -> dict[str, int]:
-    """Thousandths by resource name: ``0.1Gi`` is no whole number of bytes, and twice that is rounded once."""
+    """Thousandths by resource name: ``0.1Gi`` is no whole number of bytes, and a sum is rounded only once."""
     if not quantities:
         return {}
     return {resource: thousandths(text) for resource, text in quantities.items()}
 
 
 def _container_requests(resources: Resources | None) -> dict[str, int]:
-    """A container's requests, in thousandths; what has a limit and no request asks for the limit.
+    """A container's requests, in thousandths; a limit without a request counts as the request.
 
-    The API server does that defaulting itself; a manifest written by hand has not been there yet.
+    The API server sets that default itself; this is for manifests that have not been there yet.
     """
     if resources is None:
         return {}
@@ -133,15 +133,15 @@ def pod_requests(
     missing: Mapping[str, int] = NOTHING,
     resize: Resize = NO_RESIZE,
 ) -> dict[str, int]:
-    """What the pod needs at its hungriest moment, as kube-scheduler counts it.
+    """The pod's peak requests, as kube-scheduler computes them.
 
     Init containers run one after another, so the largest counts, not the sum. Those with
     ``restartPolicy: Always`` (sidecars) keep running: they count beside the containers, and beside
     every init container that starts after them. Pod-level requests replace the sum per resource;
-    overhead comes on top. ``missing`` is what each container asks for where it does not say. A container
-    that is being made smaller holds what it has until the kubelet took it away: ``resize`` knows.
+    overhead comes on top. ``missing`` are the default requests of each container. A container that is being
+    made smaller still holds what it has, which is in ``resize``.
     """
-    # Added up in thousandths: kube-scheduler rounds what a pod asks for, and not each of its containers.
+    # In thousandths: kube-scheduler rounds the sum of a pod, not each container.
     missing = {resource: value if resource == "cpu" else 1000 * value for resource, value in missing.items()}
     running: dict[str, int] = {}
     for container in containers:
@@ -168,7 +168,7 @@ def pod_requests(
 
 
 def says_for_all(resources: Resources | None) -> bool:
-    """Whether ``spec.resources`` asks for something that Kubernetes knows for a whole pod."""
+    """Whether ``spec.resources`` has a resource that Kubernetes supports at pod level."""
     given = {**(resources.limits or {}), **(resources.requests or {})} if resources else {}
     return any(map(_of_whole_pods, given))
 
@@ -178,10 +178,10 @@ def _of_whole_pods(resource: str) -> bool:
 
 
 def _pod_level_requests(resources: Resources | None, containers: Mapping[str, int]) -> dict[str, int]:
-    """What ``spec.resources`` asks for, where Kubernetes knows pod-level resources.
+    """The requests of ``spec.resources``, for the resources that Kubernetes supports at pod level.
 
-    A limit without a request asks for the limit only where no container asks for anything; huge
-    pages cannot be overcommitted, so their limit always counts. The API server defaults it so.
+    A limit without a request counts as the request only if no container requests the resource; huge pages
+    cannot be overcommitted, so their limit always counts. The API server sets the same defaults.
     """
     if resources is None:
         return {}

@@ -6,7 +6,7 @@ from bayplan.kube.quantity import whole_number
 
 
 class Taint(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A taint of a node: it keeps pods away that do not tolerate it."""
+    """A taint of a node: it repels pods that do not tolerate it."""
 
     key: str = ""
     value: str | None = None
@@ -23,7 +23,7 @@ class Toleration(Struct, frozen=True, gc=False, omit_defaults=True, rename="came
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """As Kubernetes decides it: an empty key or effect in the toleration matches any."""
+        """Whether the toleration covers the taint, as in Kubernetes: an empty key or effect matches any."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:

@@ -1,4 +1,4 @@
-"""What is said of a file that cannot be read: often its name is mistyped, and the right one is beside it."""
+"""The error about a file that cannot be read, with a suggestion from the files beside it."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -13,7 +13,7 @@ class ServiceSpec(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Service(NamedObject, frozen=True, omit_defaults=True):
-    """A Service, or a ReplicationController, whose selector is as plain."""
+    """A Service, or a ReplicationController, which has the same plain selector."""
 
     spec: ServiceSpec = ServiceSpec()
 
@@ -51,4 +51,4 @@ class PodDisruptionBudget(NamedObject, frozen=True, omit_defaults=True):
 
 
 class Namespace(NamedObject, frozen=True, omit_defaults=True):
-    """A Namespace: its labels are what terms between pods look at."""
+    """A Namespace: affinity terms between pods look at its labels."""

@@ -8,7 +8,7 @@ UNITS = frozenset({CPU, BYTES})
 
 
 def unit_of(resource: str) -> str:
-    """What the numbers of a resource count, as `written` wants it; ``""`` where they are just numbers."""
+    """The unit of a resource's numbers, for `written`; ``""`` for plain numbers."""
     if resource == CPU:
         return CPU
     return BYTES if resource in _IN_BYTES or resource.startswith("hugepages-") else ""
@@ -21,8 +21,8 @@ def written(value: float, unit: str) -> str:
     for suffix, size in BINARY:
         number = value / size
         short = f"{number:.2f}".rstrip("0").rstrip(".")
-        # 16Gi needed and 16Gi left, where a byte is missing, would say nothing: what is not whole must not
-        # look as if it were.
+        # "16Gi needed, 16Gi free" would be confusing if a byte is missing: only exact values are shown as
+        # whole.
         if abs(number) >= 1 and ("." in short or number == int(number)):
             return f"{short}{suffix}"
     return f"{value:.0f}"

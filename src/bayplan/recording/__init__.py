@@ -1,1 +1,1 @@
-"""Recordings: what a server was asked, what it saw, what it said; in one file that can be run again."""
+"""Recordings (requests, snapshots and answers of a server, to be replayed), and the journal on disk."""

@@ -1,6 +1,6 @@
-"""A file of lines that goes on after a restart, and is put aside when it is full: ``FILE.1``, ``FILE.2``, ...
+"""An append-only file of lines that is rotated when it is full: ``FILE.1``, ``FILE.2``, ...
 
-Whole lines alone: where a process was killed in one, or a disk was full, the next line begins anew.
+It has whole lines only: after half a line, of a killed process or a full disk, the next line begins anew.
 """
 
 import contextlib
@@ -17,10 +17,10 @@ _OWNER_ALONE = 0o600
 
 
 class AppendedFile:
-    """The newest file of several, to be opened and written at its end. One process may."""
+    """The newest of several rotated files; only one process may write it."""
 
     def __init__(self, path: Path, *, max_bytes: int, keep: int) -> None:
-        """``keep`` is how many full files are kept beside it."""
+        """``keep`` is how many rotated files are kept."""
         self._path = path
         self._max_bytes = max_bytes
         self._keep = keep
@@ -28,9 +28,9 @@ class AppendedFile:
         self._file: FileIO | None = None
 
     def open(self) -> bool:
-        """Open it where that is to be done; whether it is another file than before."""
+        """Open the file if necessary; whether it is another file than before."""
         if self._file is not None:
-            # Somebody may have removed it: what is written then is nowhere.
+            # The file may have been removed: what is written to it would be lost.
             if os.fstat(self._file.fileno()).st_nlink:
                 return False
             self.close()
@@ -51,25 +51,25 @@ class AppendedFile:
         return True
 
     def write(self, line: bytes) -> None:
-        """Add a line, all of it or nothing."""
+        """Append a line, as a whole or not at all."""
         assert self._file is not None, "opened before"
         try:
             put_all(self._file, line)
         except OSError:
             with contextlib.suppress(OSError):
                 self._file.truncate(self._size_bytes)
-            # Looked at anew before the next line: half a one may be there.
+            # Checked again before the next line, since half a line may be there.
             self.close()
             raise
         self._size_bytes += len(line)
 
     @property
     def full(self) -> bool:
-        """Whether it is time for another file."""
+        """Whether the file has reached its maximum size."""
         return self._size_bytes >= self._max_bytes
 
     def put_aside(self) -> None:
-        """Keep it under another name, as the last of the full ones; the next `open` begins a new one."""
+        """Rotate the file: rename it to ``FILE.1``; the next `open` begins a new one."""
         self.close()
         number = self._keep
         while (beyond := older(self._path, number + 1)).exists():
@@ -85,29 +85,29 @@ class AppendedFile:
                 self._path.unlink()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 def _opened(path: str, flags: int) -> int:
-    # A pipe that nobody reads would be waited for.
+    # Opening a pipe without a reader would block.
     return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, _OWNER_ALONE)
 
 
 def _claimed(file: FileIO) -> int:
-    """Make it ours alone; how large it is."""
+    """Lock the file; returns its size."""
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
-    # Whoever may read what was decided is for its owner to say; one that was made by hand counts too.
+    # Its owner decides who may read it, also if the file existed before.
     os.fchmod(file.fileno(), _OWNER_ALONE)
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise OSError(errno.EBUSY, "another server writes it: give each a file of its own") from None
     except OSError:
-        # Not every file system has locks, and two servers are a mistake, not a danger.
+        # Not every file system has locks; two servers on one file are a mistake, but no danger.
         pass
     return found.st_size

@@ -1,7 +1,7 @@
-"""How a recording tells of an attempt to place a pod: the question, and what was said to it.
+"""How a recording encodes an attempt of the scheduler: the pod and nodes, and the result.
 
-A scheduler filters and scores in one go, over all nodes. Scores are kept to a millionth: that is finer than
-any policy means, and coarser than what another machine may add up differently.
+A scheduler filters and scores all nodes in one attempt. Scores are kept to a millionth: that is finer than
+any policy means, and coarser than rounding differences between machines.
 """
 
 from collections.abc import Sequence
@@ -21,27 +21,27 @@ _DIGITS = 6
 
 
 class Verdict(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where a pod may go, and where it had best go."""
+    """The result of an attempt: the nodes that pass, their scores, the refused nodes."""
 
     feasible: Sequence[str] = ()
-    """Nodes that pass, where they have no scores."""
+    """Nodes that pass, if they have no scores."""
     scores: dict[str, float] = {}
-    """Of the nodes that pass, 0 to 100."""
+    """The scores of the nodes that pass, 0 to 100."""
     best: Sequence[str] = ()
-    """Of those with scores the best: any of these is taken."""
+    """The nodes with the best score, one of which is chosen."""
     refused: dict[str, list[str]] = {}
-    """Nodes by ``policy: reason``."""
+    """Refused nodes, by ``policy: reason``."""
     error: str = ""
 
 
 def encode_question(pod: Pod, names: Sequence[str] | None) -> bytes:
-    """The question; ``names`` where it is not about all nodes."""
+    """Encode the pod and, unless all nodes are candidates, the ``names`` of the nodes."""
     asked = None if names is None else list(names)
     return _ENCODER.encode(v1.ExtenderArgs(kept_pod(pod), None, asked))
 
 
 def encode_verdict(choice: Choice) -> bytes:
-    """What was said."""
+    """Encode the result."""
     filtered, scored = choice.filtered, choice.scored
     names = filtered.nodes.names
     refused: dict[str, list[str]] = {}

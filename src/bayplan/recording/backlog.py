@@ -1,4 +1,4 @@
-"""Work that one thread does for those who must not wait: bounded, and what finds no room is refused."""
+"""A bounded queue of work for one background thread; work beyond the bound is refused."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ _LOOK_SECONDS = 0.001
 
 
 class Backlog(Generic[T]):
-    """Things that wait for one thread, and the thread."""
+    """A queue of items and the thread that processes them."""
 
     def __init__(
         self,
@@ -27,10 +27,10 @@ class Backlog(Generic[T]):
         quiet: Callable[[], bool] = lambda: True,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """``work`` is done in the thread, one thing after another, and ``at_end`` after the last.
+        """The thread calls ``work`` for each item, and ``at_end`` after the last.
 
-        While few things wait, each waits for a ``quiet`` moment, though not for ever: threads share one
-        interpreter, and others are in a hurry.
+        While few items wait, each waits for a ``quiet`` moment, though not for ever: threads share one
+        interpreter, and answers to kube-scheduler come first.
         """
         self._work = work
         self._at_end = at_end
@@ -45,7 +45,7 @@ class Backlog(Generic[T]):
         self._thread.start()
 
     def offer(self, what: T, size_bytes: int = 0) -> bool:
-        """Have it done some time; False where there is no room for it, or it is too late."""
+        """Enqueue an item; false if the queue is full or closed."""
         with self._news:
             heavy = self._held_bytes > 0 and self._held_bytes + size_bytes > self._most_bytes
             if heavy or self._closed or len(self._waiting) >= self._most:
@@ -56,11 +56,11 @@ class Backlog(Generic[T]):
         return True
 
     def empty(self) -> bool:
-        """Whether nothing waits; the last thing may be at work still."""
+        """Whether no item waits; the last one may still be in work."""
         return not self._waiting
 
     def close(self, wait_seconds: float) -> None:
-        """Take nothing more, and wait for the rest to be done, so long at most."""
+        """Accept no more items, and wait for the rest for at most ``wait_seconds``."""
         with self._news:
             self._closed = True
             self._news.notify()

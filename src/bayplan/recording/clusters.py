@@ -1,6 +1,6 @@
-"""The cluster as it changes: to lines, and back.
+"""Writes snapshots as lines of changes, and reads them back.
 
-Snapshots of a live cluster share the rows that did not change. Which ones did is found by identity, row by
+Snapshots of a live cluster share unchanged rows. Changed rows are found by identity, row by
 row, and only those are written.
 """
 
@@ -20,13 +20,13 @@ from bayplan.snapshot.load import NO_REQUESTS, Load
 from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.tally import Tally
 
-# One line is made and encoded at once, and nobody else runs meanwhile: a millisecond, whatever the cluster.
+# Rows per line: making and encoding one holds the interpreter, so it must take no more than a millisecond.
 _ROWS_A_LINE = 50
 _EMPTY = NodeObject()
 
 
 class ClusterWriter:
-    """Knows what a reader of the lines so far knows, and writes the rest."""
+    """Writes what has changed since the snapshot that the lines so far describe."""
 
     def __init__(self) -> None:
         self._known: Snapshot | None = None
@@ -34,12 +34,12 @@ class ClusterWriter:
         self._objects = ObjectsWriter()
 
     def forget(self) -> None:
-        """Begin anew with the next cluster."""
+        """Write the next snapshot as a whole."""
         self._known = self._load = None
         self._objects.forget()
 
     def lines(self, snapshot: Snapshot) -> Iterator[Cluster | Whole | ObjectsChanged]:
-        """What a reader must be told to know this cluster."""
+        """The lines that lead from the last snapshot to this one."""
         if snapshot is self._known:
             return
         yield from self._objects.lines(snapshot.objects)
@@ -107,10 +107,10 @@ def _waiting(before: Sequence[Pod], now: Sequence[Pod]) -> Waiting | None:
 
 
 class ClusterReader:
-    """Follows the lines, and has the cluster that they told last."""
+    """Reads the lines, and has the snapshot that they describe so far."""
 
     def __init__(self) -> None:
-        # They do not begin anew with the nodes: nobody writes them again then.
+        # A fresh cluster keeps the objects: they are not written again then.
         self._others = ObjectsReader()
         self._reset()
 
@@ -126,7 +126,7 @@ class ClusterReader:
         self._dirty = True
 
     def apply(self, line: Cluster | Whole | ObjectsChanged) -> None:
-        """Take a line over; `LookupError` where it does not follow from those before it."""
+        """Apply a line; raises `LookupError` if it does not fit the lines before it."""
         if isinstance(line, ObjectsChanged):
             self._others.apply(line)
             return
@@ -148,7 +148,7 @@ class ClusterReader:
         self._dirty = True
 
     def snapshot(self) -> Snapshot:
-        """The cluster; the same object until the next line."""
+        """The snapshot; the same object until the next line."""
         if not self._dirty:
             return self._last
         changed = np.array(sorted(self._changed), dtype=np.intp)

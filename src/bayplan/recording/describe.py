@@ -1,4 +1,4 @@
-"""How a recording tells of the configuration: which files, with which contents, and what came of them."""
+"""Writes the configuration into a recording (files, contents, result), and loads it again for a replay."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from bayplan.recording.redact import without_secrets
 
 
 def describe(files: Sequence[str], flags: Flags, loaded: Loaded) -> Configuration:
-    """The configuration that was loaded from these files with these flags."""
+    """The line for a configuration that was loaded from these files with these flags."""
     config = str(flags.config.absolute()) if flags.config else ""
     paths = [path.absolute() for path in WatchedFiles(files, flags, loaded).paths]
     plain = without_secrets(msgspec.to_builtins(loaded.config, enc_hook=_text))
@@ -30,9 +30,9 @@ def describe(files: Sequence[str], flags: Flags, loaded: Loaded) -> Configuratio
 
 
 def reload_described(told: Configuration) -> Loaded:
-    """The configuration loaded again; `RecordingError` where it is not what it was.
+    """Load the configuration again; raises `RecordingError` if it has changed.
 
-    What a recording says is never run: only files that are here, and have not changed.
+    Code in a recording is never run: only local files that have not changed.
     """
     for file in told.files:
         found = _digest(Path(file.path))
@@ -44,7 +44,7 @@ def reload_described(told: Configuration) -> Loaded:
     if not told.config and not told.uses and not told.profiles:
         raise RecordingError("the recording does not say where its policies are from: give --config FILE")
     loaded = load_all(told.uses, Flags(config=Path(told.config) if told.config else None))
-    # Flags may have named others than the file does.
+    # Flags may have named other policies than the file.
     scheduler = msgspec.structs.replace(loaded.config.scheduler, profiles=())
     return with_profiles(
         replace(loaded, config=msgspec.structs.replace(loaded.config, scheduler=scheduler)), told
@@ -52,7 +52,7 @@ def reload_described(told: Configuration) -> Loaded:
 
 
 def with_profiles(loaded: Loaded, told: Configuration) -> Loaded:
-    """The configuration with the profiles that were recorded, of schedulers that it does not name itself."""
+    """The configuration with the recorded profiles of schedulers that it does not name itself."""
     entries = {
         each.scheduler_name: SchedulerProfileEntry(
             scheduler_name=each.scheduler_name, kube_scheduler_config=each.kube_scheduler_config
@@ -65,7 +65,7 @@ def with_profiles(loaded: Loaded, told: Configuration) -> Loaded:
 
 
 def describe_profiles(loaded: Loaded) -> tuple[ProfileTold, ...]:
-    """Whose pods a scheduler with this configuration places."""
+    """The profiles of a scheduler with this configuration."""
     entries = loaded.config.scheduler.profiles
     if not entries:
         return (ProfileTold(DEFAULT_SCHEDULER_NAME),)
@@ -78,7 +78,7 @@ def _profile_file(entry: SchedulerProfileEntry, loaded: Loaded) -> str:
 
 
 def _file(path: Path, *, told: bool) -> FileText:
-    """A file; the configuration's own text may hold secrets, and is told otherwise."""
+    """A file; the configuration's own text may contain secrets, and is recorded elsewhere without them."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -95,7 +95,7 @@ def _digest(path: Path) -> str:
 
 
 def _absolute(use: str) -> str:
-    """A policy file as it can be found from anywhere; the name of a module as it is."""
+    """The absolute path of a policy file; the name of a module unchanged."""
     file, colon, name = use.partition(":")
     return f"{Path(file).absolute()}{colon}{name}" if Path(file).is_file() else use
 

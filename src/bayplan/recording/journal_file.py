@@ -1,7 +1,7 @@
-"""The journal on disk: each decision a line, written by a thread that nobody waits for.
+"""The journal on disk: one line per decision, written by a background thread.
 
-Where the disk is too slow or full, decisions are left out and counted, and the next one is tried again. What
-was written survives the death of the process. Where a pod went is seen in the cluster a moment later, and is
+If the disk is too slow or full, decisions are dropped and counted, and the next one is tried again. What
+was written survives the death of the process. The node of a pod is seen in the cluster a moment later, and is
 a line of its own.
 """
 
@@ -27,14 +27,14 @@ from bayplan.recording.sink import passes
 log = logging.getLogger(__name__)
 
 Nodes = Mapping[str, str]
-"""The node, by UID, of pods that have one."""
+"""The nodes of placed pods, by UID."""
 
 _WAITING = 1000
 _WAITING_BYTES = 64 * 1024 * 1024
 _CLOSE_SECONDS = 10.0
 _COMPLAIN_SECONDS = 60.0
 _KNOWN_NAMES = 8
-# A pod that is on no node by then was refused by somebody else, and is decided about again.
+# A pod without a node by then was refused by another plugin, and will be decided about again.
 _AWAIT_SECONDS = 60.0
 _AWAITED = 10_000
 _ENCODER = msgspec.json.Encoder()
@@ -42,17 +42,17 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True)
 class JournalFileOptions:
-    """Where to write, and how much."""
+    """The path and the size limits of the journal."""
 
     path: Path
     max_bytes: int = 100 * 1024 * 1024
-    """A file of that size is put aside as ``FILE.1``, and a new one begun."""
+    """A file of that size is renamed to ``FILE.1``, and a new one is begun."""
     keep: int = 5
-    """How many of those are kept."""
+    """How many renamed files are kept."""
 
 
 class JournalFile:
-    """Writes entries down. Told by any thread, in no time."""
+    """Writes journal entries to disk. `add` may be called by any thread and does not block."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class JournalFile:
     ) -> None:
         """``cluster``: whether all nodes are known; ``schedules``: whether Bayplan places the pods.
 
-        ``count`` hears of each: written, dropped, failed.
+        ``count`` is called with the result of each: written, dropped, failed.
 
-        ``quiet``: whether nobody waits for an answer just now.
+        ``quiet`` says whether no request waits for an answer just now.
         """
         self._options = options
         self._version = version
@@ -89,7 +89,7 @@ class JournalFile:
         except OSError as error:
             if not passes(error):
                 raise RecordingError(f"journal {options.path}: {error.strerror or error}") from error
-            # As on any later day: it is tried again with each decision.
+            # As later on: it is tried again with each decision.
             self._problem = f"{options.path}: {error.strerror or error}"
             log.error("decisions are not written to the journal on disk: %s", self._problem)
         self._backlog: Backlog[Entry | Nodes] = Backlog(
@@ -108,30 +108,30 @@ class JournalFile:
 
     @property
     def problem(self) -> str:
-        """Why the last decision could not be written; ``""`` while all is well."""
+        """Why the last decision could not be written; ``""`` if it could."""
         return self._problem
 
     def add(self, entry: Entry) -> None:
-        """Have an entry written."""
+        """Enqueue an entry."""
         if not self._backlog.offer(entry, entry.nbytes):
             self._drop("the disk is slower than the decisions")
 
     @property
     def awaited(self) -> list[PodRef]:
-        """The pods of which it is worth to look where they went."""
+        """The pods whose node is not known yet."""
         return [who for _, who in list(self._awaited.values())]
 
     def look(self, nodes: Nodes) -> None:
-        """Have it written where awaited pods are by now; where there is no room, the next look will do."""
+        """Write the nodes of awaited pods; if the queue is full, the next call will do."""
         self._backlog.offer(nodes)
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
+        """Write the rest, and close the file."""
         self._backlog.close(_CLOSE_SECONDS)
 
     def _take(self, what: Entry | Nodes) -> None:
         try:
-            # Before it is written to: one that cannot be put aside must not grow.
+            # Rotated before the write: a file that cannot be rotated must not grow.
             if self._file.full:
                 self._file.put_aside()
             if self._file.open():
@@ -143,11 +143,11 @@ class JournalFile:
                 self._tell_placed(what)
         except OSError as error:
             self._problem = f"{self._options.path}: {error.strerror or error}"
-            # A look is had again in a second.
+            # `look` is called again in a second.
             if isinstance(what, Entry):
                 self._drop(self._problem)
         except Exception:
-            # Whatever it was, the next decision is another one.
+            # Whatever the error was, the next decision is tried.
             log.exception("a decision could not be written down: this is a bug in Bayplan")
             self._count("failed")
         else:
@@ -157,7 +157,7 @@ class JournalFile:
                 self._await(what)
 
     def _await(self, entry: Entry) -> None:
-        """Look out for the pod, until it is known where it went."""
+        """Await the pod's node."""
         uid = entry.pod.uid
         if entry.verb == "filter" and uid and entry.passed and len(self._awaited) < _AWAITED:
             self._awaited[uid] = time.monotonic(), entry.pod
@@ -188,7 +188,7 @@ class JournalFile:
         )
 
     def _name(self, names: Sequence[str]) -> int:
-        """The number of these names, which a reader has been told."""
+        """The number of these names; writes them first if readers do not have them yet."""
         if not names:
             return 0
         for number, known in self._known:

@@ -1,7 +1,7 @@
-"""The lines of a journal on disk: a header, names of nodes, and one line a decision.
+"""The lines of a journal on disk: a header, names of nodes, and one line per decision.
 
-A decision says in plain JSON what people look for: who, when, how many, why, the best nodes. Beside that it
-holds all that the journal in memory holds, in packed arrays. Names of nodes stand before the first decision
+A decision has in plain JSON what people search for: pod, time, counts, reasons, the best nodes. Beside that
+it has all that the journal in memory has, in packed arrays. Names of nodes come before the first decision
 that needs them, and again in each file.
 """
 
@@ -13,11 +13,11 @@ from bayplan.recording.lines import Line
 from bayplan.recording.packed import Packed, Value
 
 JOURNAL_FORMAT = 1
-"""Another number where older programs could not read the file."""
+"""The version of the format; grows when older programs cannot read it."""
 
 
 class JournalHeader(Line, frozen=True, kw_only=True, tag="journal"):
-    """A server begins to write, or goes on in a new file. Numbers of nodes and decisions are its own."""
+    """The first line of a server, or of a new file. Numbers of nodes and decisions are per server."""
 
     format: int
     bayplan: str
@@ -25,28 +25,28 @@ class JournalHeader(Line, frozen=True, kw_only=True, tag="journal"):
     started: str
     """When this file was opened."""
     cluster: bool
-    """Whether it knew the cluster: then names are all nodes there were, and not only those it was sent."""
+    """Whether the server knew the cluster: then names are all nodes, and not only the candidates."""
     schedules: bool = False
-    """Whether it places pods itself, as ``bayplan schedule``."""
+    """Whether the server places pods itself (``bayplan schedule``)."""
 
 
 class NodeNames(Line, frozen=True, kw_only=True, tag="nodes"):
-    """Names that the decisions after it refer to."""
+    """Names of nodes, to which later decisions refer by number."""
 
     nodes: int
-    """The number they refer to them by."""
+    """The number of this list of names."""
     names: list[str]
 
 
 class ReasonLine(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A reason that a hook has, and what its details are made of."""
+    """A reason of a hook, and the values of its details."""
 
     reason: str
     detail: str = ""
-    """With names in braces, which ``values`` has for each refused row."""
+    """The format string; ``values`` has its names for each refused row."""
     values: dict[str, Value] = {}
     details: list[str] = []
-    """In place of them the details of its own rows, where they could not be told otherwise."""
+    """The finished details of its rows, if they cannot be written as a format string with values."""
     preemptible: bool = False
     helped_by: list[str] = []
     also: list[str] = []
@@ -55,7 +55,7 @@ class ReasonLine(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class HookLine(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What one hook said about the nodes."""
+    """The result of one hook."""
 
     policy: str
     hook: str
@@ -68,16 +68,16 @@ class HookLine(Struct, frozen=True, rename="camel", omit_defaults=True):
     ignored: bool = False
     reasons: list[ReasonLine] = []
     rows: Packed | None = None
-    """Of a filter: the places, among the decision's nodes, of those it refused."""
+    """For a filter: the indices of the refused nodes among the decision's nodes."""
     codes: Packed | None = None
-    """For each of those the number of its reason; 1 is the first."""
+    """The number of the reason for each refused node; 1 is the first."""
     scores: Packed | None = None
-    """Of a score: 0 to 100 a node, NaN for no opinion."""
+    """For a score: 0 to 100 per node, NaN for no opinion."""
     raw: Packed | None = None
 
 
 class PodLine(Struct, frozen=True, rename="camel"):
-    """Who a decision was about."""
+    """The pod of a decision."""
 
     namespace: str
     name: str
@@ -89,7 +89,7 @@ class PodLine(Struct, frozen=True, rename="camel"):
 
 
 class DecisionLine(Line, frozen=True, kw_only=True, tag="decision"):
-    """One decision; the keys without a default are in every line."""
+    """One decision; keys without a default are in every line."""
 
     decision: int
     at: str
@@ -100,31 +100,31 @@ class DecisionLine(Line, frozen=True, kw_only=True, tag="decision"):
     offered: int
     passed: int
     refused: list[RefusedGroup]
-    """By policy and reason, with the first few nodes; those of shadow policies come last."""
+    """Refused nodes by policy and reason, with the first few names; those of shadow policies come last."""
     ranking: list[Ranked]
     """The best few nodes."""
     seconds: float
     error: str
     observe: bool
     node: str
-    """Of a bind and of an eviction: the node."""
+    """The node of a bind or of an eviction."""
     hooks: list[HookLine]
     not_in_view: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    """Of a preemption: candidates by policy and reason, all of them."""
+    """For a preemption: all candidates that were dropped, by policy and reason."""
     nodes: int = 0
-    """Number of the names; 0 where there are none."""
+    """The number of the list of names (`NodeNames`); 0 if there is none."""
     rows: Packed | None = None
-    """Which of the names it was about, in the order asked; all of them in theirs where it is left out."""
+    """The indices of the candidates in that list, in the order of the request; all of them if left out."""
     refused_by: Packed | None = None
-    """For each the number of the hook that refused it, from 0 on; -1 where it passed."""
+    """The number of the hook that refused each candidate, from 0 on; -1 if it passed."""
     total: Packed | None = None
     kept: Packed | None = None
-    """Of an answer that was cut down: the places of the nodes that were told, the best first."""
+    """For a shortened answer (``keep``): the indices of the nodes in the answer, the best first."""
     turn: int = 0
-    """How often the pod was told others before them."""
+    """How many shortened answers the pod got before."""
     others: tuple[str, ...] = ()
-    """Of an eviction: who has to leave for the pod, or for whom it leaves."""
+    """For an eviction: the victims, or the pod that the victim leaves for."""
 
 
 class PlacedPod(Struct, frozen=True):
@@ -136,7 +136,7 @@ class PlacedPod(Struct, frozen=True):
 
 
 class Placed(Line, frozen=True, kw_only=True, tag="placed"):
-    """What became of a pod that was decided about: it is on that node, whoever bound it."""
+    """The node that a pod was seen on after its decision, whoever bound it."""
 
     at: str
     pod: PlacedPod

@@ -1,4 +1,4 @@
-"""Reading a journal on disk: all its files, for the decisions about one pod, past what is damaged."""
+"""Reads the decisions about one pod from all files of a journal on disk, and skips damaged lines."""
 
 import contextlib
 import glob
@@ -16,10 +16,10 @@ from bayplan.recording.journal_telling import entry_of
 from bayplan.recording.lines import Dropped, RecordingError
 from bayplan.recording.reader import Damage, texts
 
-# As many as anybody looks back; each may be about thousands of nodes.
+# The last decisions are enough; each may be about thousands of nodes.
 _KEPT = 100
 _WARNINGS = 10
-# A process may be killed in its first line; a file that goes on like that is something else.
+# A process may be killed in its first line; with more such lines, the file is no journal.
 _TRIED_LINES = 3
 
 
@@ -29,11 +29,11 @@ class _Who(msgspec.Struct):
 
 
 class _Other(Exception):
-    """Another file of ours; the text says which."""
+    """The file is another one of Bayplan's; the text says which."""
 
 
 class _Glance(msgspec.Struct):
-    """So much of a line as says whether it matters."""
+    """The few fields of a line that say whether it matters."""
 
     line: str
     pod: _Who | None = None
@@ -55,26 +55,26 @@ class Kept:
 
     entry: Entry
     cluster: bool
-    """Whether the server knew the cluster: then the entry's names are all nodes there were."""
+    """Whether the server knew the cluster: then the entry's names are all nodes."""
     schedules: bool = False
-    """Whether it placed pods itself."""
+    """Whether the server placed pods itself."""
 
 
 @dataclass
 class PodJournal:
-    """What a journal on disk has about a pod."""
+    """The decisions about a pod in a journal on disk."""
 
     key: str
     """``namespace/name``."""
     kept: deque[Kept] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    """The newest last."""
+    """The decisions, the newest last."""
     placed: dict[str, str] = field(default_factory=dict)
-    """Where a pod of that name was seen, by UID."""
+    """The node that a pod of that name was seen on, by UID."""
     warnings: list[str] = field(default_factory=list)
-    """What is damaged or missing."""
+    """What is damaged or missing in the files."""
 
     def warn(self, text: str) -> None:
-        """Note that something is wrong with a file; not for ever."""
+        """Add a warning, up to a limit."""
         if len(self.warnings) < _WARNINGS:
             self.warnings.append(text)
         elif len(self.warnings) == _WARNINGS:
@@ -82,7 +82,7 @@ class PodJournal:
 
 
 def read_journal(path: Path, key: str) -> PodJournal:
-    """What the files of a journal have about the pod ``namespace/name``; `RecordingError` for no journal."""
+    """Read the decisions about the pod ``namespace/name``; raises `RecordingError` if it is no journal."""
     found = PodJournal(key)
     with contextlib.ExitStack() as stack:
         for each, file in _files(path, stack):
@@ -91,9 +91,9 @@ def read_journal(path: Path, key: str) -> PodJournal:
 
 
 def _files(path: Path, stack: contextlib.ExitStack) -> list[tuple[Path, BinaryIO]]:
-    """The files, the oldest first. All are opened before one is read: a server may put one aside."""
+    """The files, the oldest first; all are opened before one is read, since a server may rotate them."""
     opened: dict[tuple[int, int], tuple[Path, BinaryIO]] = {}
-    # By what is there and not one after the other: a server that was killed while it renamed left a gap.
+    # By a listing, not by counting up: a server killed while it renamed the files leaves a gap.
     for each in (path, *_older(path)):
         try:
             file = stack.enter_context(each.open("rb"))
@@ -109,13 +109,13 @@ def _files(path: Path, stack: contextlib.ExitStack) -> list[tuple[Path, BinaryIO
 
 
 def _older(path: Path) -> list[Path]:
-    """Files that were put aside, the youngest first."""
+    """The rotated files, the newest first."""
     found = (each for each in path.parent.glob(f"{glob.escape(path.name)}.*") if each.suffix[1:].isdecimal())
     return sorted(found, key=lambda each: int(each.suffix[1:]))
 
 
 class _Scan:
-    """One file, line by line."""
+    """Reads one file, line by line."""
 
     def __init__(self, path: Path, found: PodJournal) -> None:
         self._path = path
@@ -125,7 +125,7 @@ class _Scan:
         self._names: dict[int, bytes | list[str]] = {}
 
     def read(self, file: BinaryIO) -> None:
-        """Find what is about the pod."""
+        """Collect the lines about the pod."""
         begun = False
         for number, text in enumerate(texts(self._path, file), start=1):
             if isinstance(text, Damage):
@@ -148,7 +148,7 @@ class _Scan:
         if glance.line == "journal":
             self._header(_HEADER.decode(text))
         elif glance.line == "nodes":
-            # Read where they are needed: most are for other pods.
+            # Decoded on demand: most names are for decisions about other pods.
             self._names[glance.nodes] = text
         elif glance.line == "dropped":
             count = _DROPPED.decode(text).count

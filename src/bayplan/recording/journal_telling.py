@@ -1,7 +1,7 @@
-"""An entry of the journal as a line of its file, and a line as an entry: nothing is lost on the way.
+"""Converts entries of the journal to lines of its file, and back, without loss.
 
-What a detail is filled in with comes back as it was. Where JSON has no place for it, or filling it in would
-look into things, the finished texts are written: a file may come from anybody, and nothing in it is run.
+The values of a detail come back as they were. If JSON cannot hold them, or if filling them in would
+read attributes, the finished texts are written: a file may come from anybody, and nothing in it is run.
 """
 
 import re
@@ -30,7 +30,7 @@ _FILLED = "{detail}"
 
 
 def line_of(entry: Entry, *, nodes: int, schedules: bool = False) -> DecisionLine:
-    """The line of an entry; ``nodes`` is the number of its names, ``schedules`` who places pods."""
+    """The line of an entry; ``nodes`` is the number of its list of names, ``schedules`` as in the header."""
     whole = len(entry.rows) == len(entry.names) and bool((entry.rows == np.arange(len(entry.rows))).all())
     return DecisionLine(
         decision=entry.number,
@@ -61,7 +61,7 @@ def line_of(entry: Entry, *, nodes: int, schedules: bool = False) -> DecisionLin
 
 
 def entry_of(line: DecisionLine, names: Sequence[str]) -> Entry:
-    """The entry of a line; `RecordingError` where the line contradicts itself."""
+    """The entry of a line; raises `RecordingError` if the line contradicts itself."""
     rows = np.arange(len(names), dtype=np.uint32) if line.rows is None else _numbers(line.rows, np.uint32)
     count = len(rows)
     if count and int(rows.max()) >= len(names):
@@ -197,7 +197,7 @@ def _reason(line: ReasonLine, codes: NDArray[np.int16] | None, code: int) -> tup
 
 
 def _is_plain(detail: str) -> bool:
-    """Whether it names values and nothing within them, and makes none of them wide."""
+    """Whether the format string names only values, without attributes, indices or widths."""
     try:
         fields = list(Formatter().parse(detail))
     except ValueError:

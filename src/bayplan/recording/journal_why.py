@@ -1,4 +1,4 @@
-"""Why a pod is where it is, told from a journal on disk: also after the server has gone."""
+"""Explains a pod's decisions from a journal on disk, without the server."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from bayplan.wire.scale import to_wire
 
 
 def why_from_file(path: Path, key: str, *, weight: float) -> tuple[Why | None, list[str]]:
-    """What the journal's files have about the pod ``namespace/name``, and what is wrong with them."""
+    """The decisions about the pod ``namespace/name`` in a journal's files, and warnings about the files."""
     found = read_journal(path, key)
     kept = list(reversed(found.kept))
     entries = [each.entry for each in kept]

@@ -1,7 +1,7 @@
-"""The lines of a recording, each a JSON object that says what it is.
+"""The lines of a recording, each a JSON object with its type.
 
-What a decision needs stands before it: the configuration at work, the cluster as it was seen, what sources
-said. Only what changed since the decision before is written.
+What a decision needs comes before it: the configuration, the cluster in view, the readings of sources. Only
+what changed since the decision before is written.
 """
 
 from datetime import UTC, datetime
@@ -15,11 +15,11 @@ from bayplan.snapshot.bynode import Scalar
 from bayplan.snapshot.sources import Match
 
 FORMAT = 1
-"""Another number where older programs could not read the file."""
+"""The version of the format; grows when older programs cannot read it."""
 
 
 class RecordingError(ValueError):
-    """The file is no recording, or not one that can be used; the text says what to do."""
+    """The file is no usable recording; the text says what to do."""
 
 
 class Line(Struct, frozen=True, kw_only=True, rename="camel", tag_field="line", omit_defaults=True):
@@ -36,7 +36,7 @@ class Header(Line, frozen=True, kw_only=True, tag="header"):
 
 
 class FileText(Struct, frozen=True):
-    """A file that the configuration is made of. It is there to be read, and never run."""
+    """A file of the configuration. It is for people to read, and never run."""
 
     path: str
     sha256: str
@@ -44,32 +44,32 @@ class FileText(Struct, frozen=True):
 
 
 class ProfileTold(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Whose pods a scheduler placed, and which profile of kube-scheduler it followed."""
+    """A scheduler name whose pods were placed, and the profile of kube-scheduler for them."""
 
     scheduler_name: str
     kube_scheduler_config: str = ""
-    """Path of the file with the profile; ``""`` for the default one."""
+    """The path of the file with the profile; ``""`` for the default profile."""
 
 
 class Configuration(Line, frozen=True, kw_only=True, tag="configuration"):
-    """What the decisions after it were made with. Nothing that was told before it is needed any more."""
+    """The configuration of the decisions that follow; lines before it are no longer needed."""
 
     generation: int = 1
     config: str = ""
-    """Path of the configuration file; ``""`` where there was none."""
+    """The path of the configuration file; ``""`` if there was none."""
     uses: tuple[str, ...] = ()
     """Policy files of the command line."""
     observe: bool = False
     failed_nodes_heeded: bool = False
     keep: int | None = None
-    """With how many of the nodes that passed a filter answered; ``None`` for all."""
+    """How many of the nodes that pass are in a filter's answer; ``None`` for all."""
     refusals: Refusals = "always"
-    """When refused nodes were told."""
+    """When refused nodes are in a filter's answer."""
     text: str = ""
-    """The configuration with the flags laid over it, and without what may be secret."""
+    """The configuration with the flags applied, and without possible secrets."""
     files: tuple[FileText, ...] = ()
     profiles: tuple[ProfileTold, ...] = ()
-    """Of a scheduler; an extender has none."""
+    """The profiles of a scheduler; empty for an extender."""
 
 
 class Row(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -77,13 +77,13 @@ class Row(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     row: int
     node: NodeObject | None = None
-    """``None`` where it is as before."""
+    """The Node; ``None`` if unchanged."""
     pods: list[int | Pod] | None = None
-    """The pods on it: new ones, and numbers of those that were there before; ``None``: as before."""
+    """The pods on the node: new ones, and indices of those that were there before; ``None`` if unchanged."""
 
 
 class Waiting(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Pods that are on no known node: who is gone, by place, and who came after the rest."""
+    """Changes of the pods on no known node: the indices of those that went, and the pods that came."""
 
     gone: list[int] = []
     came: list[Pod] = []
@@ -93,35 +93,35 @@ class Cluster(Line, frozen=True, kw_only=True, tag="cluster"):
     """The cluster, or what changed in it."""
 
     fresh: bool = False
-    """Nothing that was known before holds."""
+    """Whether the cluster begins anew, without the rows before."""
     size: int
-    """How many nodes there are now."""
+    """The number of nodes now."""
     rows: list[Row] = []
     waiting: Waiting | None = None
     unsettled: dict[str, str] | None = None
-    """All binds that may have happened or not, as node by UID; ``None`` for no change."""
+    """All binds with an unknown outcome, as node by UID; ``None`` if unchanged."""
 
 
 class Whole(Line, frozen=True, kw_only=True, tag="whole"):
-    """A cluster that was put together at once, from a file."""
+    """A whole cluster, such as that of a snapshot file."""
 
     nodes: list[NodeObject]
     pods: list[Pod] | None
-    """``None`` where nobody knows the pods."""
+    """``None`` if the pods are unknown."""
 
 
 class ObjectsChanged(Line, frozen=True, kw_only=True, tag="objects"):
-    """What changed of the objects of one kind, such as PersistentVolumeClaim."""
+    """Changes of the objects of one kind, such as PersistentVolumeClaim."""
 
     kind: str
     gone: list[str] = []
     """By ``namespace/name`` or name."""
     came: list[Raw] = []
-    """Those that are new, or not what they were."""
+    """The objects that are new or changed."""
 
 
 class LatchedKeys(Struct, frozen=True):
-    """Which nodes a switch with a memory was on for."""
+    """The nodes for which a latch was on."""
 
     column: str
     above: float
@@ -138,7 +138,7 @@ class RequestedBefore(Struct, frozen=True):
 
 
 class SourceReading(Line, frozen=True, kw_only=True, tag="source"):
-    """What a source said."""
+    """A reading of a source."""
 
     source: str
     fields: dict[str, dict[str, Scalar]]
@@ -149,14 +149,14 @@ class SourceReading(Line, frozen=True, kw_only=True, tag="source"):
 
 
 class Item(Line, frozen=True, kw_only=True, tag="node"):
-    """A full node of a request, as it came; requests name it by its number."""
+    """A full node of a request, as it was sent; requests refer to it by its number."""
 
     number: int
     text: str
 
 
 class GivenUp(Struct, frozen=True):
-    """A policy that was not waited for any longer."""
+    """A policy that exceeded its deadline."""
 
     kind: str
     text: str
@@ -171,42 +171,42 @@ class FullNodes(Struct, frozen=True):
 
 
 class Seen(Line, frozen=True, kw_only=True):
-    """What every question to the policies has."""
+    """What every call of the policies has in common."""
 
     at: str
     """What policies get as ``now``."""
     blind: bool = False
-    """No cluster was known."""
+    """Whether no cluster was known."""
     expecting: dict[str, list[Pod]] = {}
-    """Pods that wait, by the node which is kept for each: they count there."""
+    """Nominated pods, by node; they count there."""
     sources: list[str] = []
     given_up: dict[str, GivenUp] = {}
     turn: int = 0
-    """How often the pod had been told a part of its nodes before."""
+    """How many shortened answers (``keep``) the pod got before."""
 
     @property
     def now(self) -> datetime:
-        """The moment of the question."""
+        """The time of the call."""
         return datetime.fromisoformat(self.at)
 
 
 class Asked(Seen, frozen=True, kw_only=True, tag="asked"):
-    """A request of kube-scheduler that policies answered, or a pod that a scheduler of ours judged."""
+    """A request of kube-scheduler that policies answered, or an attempt of our own scheduler."""
 
     verb: str
     pod: str
     """``namespace/name``."""
     request: Raw
-    """Without what no policy can read: environment, arguments, secrets."""
+    """The request, without what no policy can read: environment, arguments, secrets."""
     nodes: FullNodes | None = None
     answer: Raw
-    """As it was sent; without the nodes where those came in full."""
+    """The answer as it was sent; without the nodes if those came in full."""
     sha256: str = ""
-    """Of the whole answer, where nodes came in full."""
+    """The hash of the whole answer, if nodes came in full."""
 
 
 class Committed(Seen, frozen=True, kw_only=True, tag="committed"):
-    """The policies' last word before a bind."""
+    """The policies' last check before a bind (the commit)."""
 
     pod: Pod
     node: str
@@ -215,7 +215,7 @@ class Committed(Seen, frozen=True, kw_only=True, tag="committed"):
 
 
 class Bound(Line, frozen=True, kw_only=True, tag="bound"):
-    """How a bind ended."""
+    """The result of a bind."""
 
     at: str
     pod: str
@@ -225,7 +225,7 @@ class Bound(Line, frozen=True, kw_only=True, tag="bound"):
 
 
 class Unjudged(Line, frozen=True, kw_only=True, tag="unjudged"):
-    """A request that no policy had a say in: it could not be read, came too late or too early."""
+    """A request that was answered without policies: unreadable, too late or too early."""
 
     at: str
     verb: str
@@ -233,7 +233,7 @@ class Unjudged(Line, frozen=True, kw_only=True, tag="unjudged"):
 
 
 class Dropped(Line, frozen=True, kw_only=True, tag="dropped"):
-    """So many were not recorded: the disk was slower than the server."""
+    """The number of decisions that were dropped, since the disk was slower than the server."""
 
     count: int
 
@@ -255,5 +255,5 @@ AnyLine = (
 
 
 def moment(at: datetime) -> str:
-    """How a recording writes a moment; it is read back to the microsecond."""
+    """A time as a recording writes it, exact to the microsecond."""
     return at.astimezone(UTC).isoformat()

@@ -1,4 +1,4 @@
-"""From what a server holds after a decision to the lines that tell of it."""
+"""Converts a decision and its inputs to the lines of a recording."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -32,19 +32,19 @@ from bayplan.wire.codec import decode
 
 @dataclass(frozen=True)
 class Basis:
-    """What the policies had before them."""
+    """The inputs of the policies: the cluster, the readings, the time."""
 
     configuration: Configuration
     cluster: Snapshot | None
     readings: Readings
     attempt: Attempt
     expecting: Mapping[str, Collection[Pod]] = field(default_factory=dict)
-    """Pods that wait, and were taken to be on the nodes which are kept for them."""
+    """Nominated pods, by node, which counted there."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A request, and what was said."""
+    """A request and its answer."""
 
     verb: str
     body: bytes
@@ -54,7 +54,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Commitment:
-    """A pod that is to be bound, and what policies said of it."""
+    """A pod that is to be bound, and the result of the policies' last check."""
 
     pod: Pod
     node: str
@@ -65,17 +65,17 @@ class Commitment:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A pod that was judged on all nodes, and what came of it."""
+    """An attempt of the scheduler, and its result."""
 
     pod: Pod
     choice: Choice
     all_nodes: bool
-    """False where only the nodes of the decision were asked about: one that was kept for the pod."""
+    """False if only the decision's nodes were candidates: the pod's nominated node."""
     basis: Basis
 
 
 class Narrator:
-    """Tells decisions, and before each what its reader does not know yet."""
+    """Writes decisions, each after the lines with what has changed before it."""
 
     def __init__(self) -> None:
         self._clusters = ClusterWriter()
@@ -84,20 +84,20 @@ class Narrator:
         self._items: dict[bytes, int] = {}
 
     def forget(self) -> None:
-        """The next reader knows nothing."""
+        """Write everything anew before the next decision."""
         self._clusters.forget()
         self._readings.forget()
         self._configuration = None
         self._items.clear()
 
     def tell(self, what: Answered | Commitment | Scheduled) -> Iterator[Line]:
-        """The lines, the decision itself last."""
+        """The lines of a decision, the decision itself last."""
         basis = what.basis
         anew = basis.configuration is not self._configuration
         if anew:
-            # Whoever reads from here on, after damage, must find all that is needed.
+            # A reader that begins here, after damage, must find all that it needs.
             self.forget()
-        # Before anything is told: a request that cannot be told leaves no trace.
+        # First of all, so that a request that cannot be written leaves no lines behind.
         told = self._told(what)
         if anew:
             yield basis.configuration

@@ -1,4 +1,4 @@
-"""The objects beside nodes and pods, as they change: to lines, and back."""
+"""Writes changes of objects of other kinds than Node and Pod as lines, and reads them back."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,22 +12,22 @@ from bayplan.recording.redact import kept_object
 from bayplan.snapshot.objects import NO_OBJECTS, Objects, ObjectsOfKind
 
 _ENCODER = msgspec.json.Encoder()
-# One line is made and encoded at once, and nobody else runs meanwhile.
+# Objects per line: making and encoding one holds the interpreter.
 _OBJECTS_A_LINE = 200
 
 
 class ObjectsWriter:
-    """Knows what a reader of the lines so far knows, and writes the rest."""
+    """Writes what has changed since the objects that the lines so far describe."""
 
     def __init__(self) -> None:
         self._known: dict[str, ObjectsOfKind] = {}
 
     def forget(self) -> None:
-        """Begin anew with the next cluster."""
+        """Write the next objects as a whole."""
         self._known.clear()
 
     def lines(self, objects: Objects) -> Iterator[ObjectsChanged]:
-        """What a reader must be told to know these objects."""
+        """The lines that lead from the last objects to these."""
         for kind in self._known.keys() | objects.by_kind.keys():
             before, now = self._known.get(kind), objects.of_kind(kind)
             if before is not now:
@@ -48,7 +48,7 @@ def _changes(kind: str, before: dict[str, Any], now: dict[str, Any]) -> Iterator
 
 
 class ObjectsReader:
-    """Follows the lines, and has the objects that they told last."""
+    """Reads the lines, and has the objects that they describe so far."""
 
     def __init__(self) -> None:
         self._by_kind: dict[str, dict[str, Any]] = {}
@@ -56,7 +56,7 @@ class ObjectsReader:
         self._last = NO_OBJECTS
 
     def apply(self, line: ObjectsChanged) -> None:
-        """Take a line over; `LookupError` for a kind that nobody knows."""
+        """Apply a line; raises `LookupError` for an unknown kind."""
         kind = EVERY_KIND[line.kind]
         there = self._by_kind.setdefault(line.kind, {})
         for key in line.gone:
@@ -67,7 +67,7 @@ class ObjectsReader:
         self._changed.add(line.kind)
 
     def objects(self) -> Objects:
-        """The objects; the same until the next line."""
+        """The objects; the same `Objects` until the next line."""
         if self._changed:
             fresh = {kind: ObjectsOfKind(self._by_kind[kind]) for kind in self._changed}
             self._last = Objects({**self._last.by_kind, **fresh})

@@ -1,4 +1,4 @@
-"""Arrays in lines of JSON: little-endian bytes, compressed, as base64. Small, and quick to write and read.
+"""Arrays in JSON: little-endian bytes, compressed, in base64; small, and fast to write and read.
 
 ``numpy.frombuffer(zlib.decompress(base64.b64decode(data)), "<" + kind)`` is the array.
 """
@@ -16,7 +16,7 @@ from bayplan.snapshot.strings import ABSENT, Strings
 
 _FAST = 1
 _KINDS = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
-# A line of a few bytes must not become a memory of many.
+# A short line must not decompress to a huge array.
 _MAX_COUNT = 10_000_000
 _Plain = int | float | str | bool | None
 
@@ -25,22 +25,22 @@ class Packed(Struct, frozen=True):
     """An array of numbers."""
 
     kind: str
-    """As NumPy calls it: ``f4`` is a number of four bytes."""
+    """NumPy's type code: ``f4`` is a float of four bytes."""
     count: int
     data: bytes
 
 
 class Value(Struct, frozen=True, omit_defaults=True):
-    """What one name in a detail stands for: a number or a text for all rows, or one a row."""
+    """The value of one name in a detail: a number or a text, for all rows or per row."""
 
     plain: _Plain | UnsetType = UNSET
     array: Packed | None = None
     texts: list[str] | None = None
-    """Where it is text: the array numbers these, and -1 is for no text."""
+    """For texts: the array has indices into this list, and -1 for no text."""
 
 
 def pack(array: NDArray[Any]) -> Packed | None:
-    """The array; ``None`` for one of objects."""
+    """Pack an array; ``None`` for an array of objects."""
     kind = array.dtype.str[1:]
     if kind not in _KINDS or array.ndim != 1:
         return None
@@ -49,13 +49,13 @@ def pack(array: NDArray[Any]) -> Packed | None:
 
 
 def unpack(packed: Packed) -> NDArray[Any]:
-    """The array again; `RecordingError` where it is none."""
+    """Unpack an array; raises `RecordingError` if it is damaged."""
     if packed.kind not in _KINDS or not 0 <= packed.count <= _MAX_COUNT:
         raise RecordingError(f"an array of {packed.count} {packed.kind!r}")
     dtype = np.dtype(f"<{packed.kind}")
     want = packed.count * dtype.itemsize
     try:
-        # One byte more than there may be: 0 would mean without a bound.
+        # One byte more than allowed, since 0 would mean no limit.
         data = zlib.decompressobj().decompress(packed.data, want + 1)
     except zlib.error as error:
         raise RecordingError(f"an array that cannot be read: {error}") from None
@@ -65,14 +65,14 @@ def unpack(packed: Packed) -> NDArray[Any]:
 
 
 def pack_values(values: Mapping[str, Any]) -> dict[str, Value] | None:
-    """What fills in a detail; ``None`` where a part of it has no place in JSON."""
+    """Pack the values of a detail; ``None`` if JSON cannot hold one of them."""
     found = {name: _packed(value) for name, value in values.items()}
     known = {name: value for name, value in found.items() if value is not None}
     return known if len(known) == len(found) else None
 
 
 def unpack_values(values: Mapping[str, Value]) -> dict[str, Any]:
-    """What fills in a detail again."""
+    """Unpack the values of a detail."""
     return {name: _unpacked(value) for name, value in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reading a recording: line by line, and past what is damaged."""
+"""Reads a recording line by line, and skips damaged lines."""
 
 import zlib
 from collections.abc import Iterator
@@ -20,18 +20,18 @@ from bayplan.recording.lines import (
 )
 
 _CHUNK = 1 << 20
-# One line may hold a whole cluster; one without end is no recording.
+# The longest line: one may have a whole cluster, but a longer one is no recording.
 _LINE_BYTES = 1 << 30
 _GZIP_MAGIC = b"\x1f\x8b"
 _LINE = msgspec.json.Decoder(AnyLine)
 
 
 class Damage(Exception):
-    """Something in the file cannot be read; the text says where and what."""
+    """A part of the file that cannot be read; the text says where and why."""
 
 
 def read_lines(path: Path) -> Iterator[AnyLine | Damage]:
-    """The lines of a file; for one that cannot be read, what is wrong with it."""
+    """The lines of a file; a `Damage` for each that cannot be read."""
     number = 0
     for number, text in enumerate(texts(path), start=1):
         if isinstance(text, Damage):
@@ -54,9 +54,9 @@ def read_lines(path: Path) -> Iterator[AnyLine | Damage]:
 
 
 def is_worth_keeping(path: Path) -> bool:
-    """Whether something would be lost with the file: that of a server without a decision yet is not worth it.
+    """Whether the file must be kept: not if it is a recording without a decision yet.
 
-    What is no recording is, whatever it may be.
+    A file that is no recording is always kept.
     """
     if not path.stat().st_size:
         return False
@@ -72,7 +72,7 @@ def is_worth_keeping(path: Path) -> bool:
 
 
 def _other_file(text: bytes) -> str:
-    """What else of ours begins with this line; ``""`` for nothing that we know."""
+    """Which other file of Bayplan's begins with this line; ``""`` if none."""
     if b'"line":"journal"' not in text:
         return ""
     return "a journal of decisions, and no recording: `bayplan why --journal FILE` reads it"
@@ -88,9 +88,9 @@ def _check(path: Path, line: AnyLine) -> None:
 
 
 def texts(path: Path, file: BinaryIO | None = None) -> Iterator[bytes | Damage]:
-    """The lines as bytes, from the file where it is open already.
+    """The lines as bytes, from ``file`` if it is open already.
 
-    The last one may be cut off: the process was killed while it wrote.
+    The last line may be cut off, if the process was killed while it wrote.
     """
     rest: list[bytes] = []
     size = 0
@@ -129,7 +129,7 @@ def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes | Damage]:
         data = block
         while data:
             try:
-                # In pieces: a small file must not become a large memory.
+                # Decompressed in pieces: a small file must not fill the memory.
                 yield gzip.decompress(data, _CHUNK)
                 whole = gzip.eof
             except zlib.error as error:

@@ -1,4 +1,4 @@
-"""What sources said: to lines, and back."""
+"""Writes readings of sources as lines, and reads them back."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,17 +12,17 @@ _TYPES: dict[str, type] = {"float": float, "bool": bool, "str": str}
 
 
 class ReadingsWriter:
-    """Knows what a reader knows of sources."""
+    """Writes the readings that have changed."""
 
     def __init__(self) -> None:
         self._known: dict[str, Reading] = {}
 
     def forget(self) -> None:
-        """Begin anew with the next readings."""
+        """Write the next readings as a whole."""
         self._known.clear()
 
     def lines(self, readings: Readings) -> Iterator[SourceReading]:
-        """What was said since."""
+        """The lines of the readings that have changed."""
         for source, reading in readings.by_source.items():
             if self._known.get(source) is not reading:
                 yield _line(source, reading)
@@ -45,7 +45,7 @@ def _line(source: str, reading: Reading) -> SourceReading:
 
 
 def _plain(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Values as JSON can carry them. Columns read the text of such a number as they read the number."""
+    """Values that JSON can hold; large numbers as texts, which columns read as numbers."""
     return {key: value if _fits(value) else str(value) for key, value in values.items()}
 
 
@@ -56,13 +56,13 @@ def _fits(value: Scalar) -> bool:
 
 
 class ReadingsReader:
-    """Follows the lines, and has what each source said last."""
+    """Reads the lines, and has the last reading of each source."""
 
     def __init__(self) -> None:
         self._known: dict[str, Reading] = {}
 
     def apply(self, line: SourceReading) -> None:
-        """Take a line over."""
+        """Apply a line."""
         before = Requested(line.before.names, line.before.requests) if line.before else None
         latched = {
             Latch(Source(each.column, _TYPES[each.type]), each.above, each.below): frozenset(each.on)
@@ -71,5 +71,5 @@ class ReadingsReader:
         self._known[line.source] = Reading(line.fields, line.version, line.match, latched, before)
 
     def of(self, sources: list[str]) -> Readings:
-        """What these said; `KeyError` for one that no line told of."""
+        """The readings of these sources; raises `KeyError` for a source without a line."""
         return Readings({source: self._known[source] for source in sources}) if sources else NO_READINGS

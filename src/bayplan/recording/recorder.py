@@ -1,7 +1,7 @@
-"""Records what a server is asked and says, without making it wait.
+"""Records a server's requests and answers, without making it wait.
 
-The server hands over what it holds anyway: bytes, and snapshots that never change. A thread turns them into
-lines and writes those. It is never waited for: where it falls behind, decisions are left out and counted.
+The server hands over bytes and frozen snapshots, which it has anyway. A background thread turns them into
+lines and writes those. If the thread falls behind, decisions are dropped and counted.
 """
 
 import logging
@@ -33,22 +33,22 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """Where to record, and how much."""
+    """The path and the size limits of a recording."""
 
     file: Path
     max_bytes: int = 256 * 1024 * 1024
-    """A file of that size is kept as ``FILE.1``, in place of the one before it, and a new one begun."""
+    """A file of that size is renamed to ``FILE.1``, replacing the one before, and a new one is begun."""
     snapshot_every_seconds: float = 600.0
-    """How often the whole cluster is written again: what comes after damage can be read from there on."""
+    """How often the whole cluster is written again, so that a reader can go on after damage."""
 
 
 class Recorder:
-    """Takes notes of a server. Everything but the thread belongs to the event loop."""
+    """Records the decisions of a server. All methods belong to the event loop."""
 
     def __init__(
         self, options: RecordOptions, *, version: str, count: Callable[[str], None] = lambda _: None
     ) -> None:
-        """``count`` is told of each decision: written, dropped (too slow), failed (it could not be)."""
+        """``count`` is called with the result of each decision: written, dropped (too slow) or failed."""
         self._options = options
         self._version = version
         self._count = count
@@ -63,7 +63,7 @@ class Recorder:
         except OSError as error:
             if not passes(error):
                 raise RecordingError(f"record {options.file}: {error.strerror or error}") from error
-            # As on any later day: pods are placed, recorded or not.
+            # As later on: pods are placed, recorded or not.
             self._give_up(f"{options.file}: {error.strerror or error}")
         self._queue: Backlog[Answered | Commitment | Scheduled | Line] = Backlog(
             self._take,
@@ -80,39 +80,39 @@ class Recorder:
 
     @property
     def problem(self) -> str:
-        """Why nothing is recorded any more; ``""`` while all is well."""
+        """Why recording has stopped; ``""`` while it works."""
         return self._stopped
 
     def answered(self, verb: str, body: bytes, answer: bytes, *, basis: Basis) -> None:
-        """Policies answered a request."""
+        """Record a request that policies answered."""
         self._offer(Answered(verb, body, answer, basis), len(body) + len(answer))
 
     def committed(
         self, pod: Pod, node: str, *, refusal: str, annotations: Mapping[str, str], basis: Basis
     ) -> None:
-        """Policies had their last word before a bind."""
+        """Record the policies' last check before a bind."""
         self._offer(Commitment(pod, node, refusal, annotations, basis))
 
     def bound(self, body: bytes, *, error: str) -> None:
-        """A bind ended."""
+        """Record the result of a bind."""
         args = decode(body, v1.ExtenderBindingArgs)
         pod = f"{args.pod_namespace}/{args.pod_name}"
         self._bound(pod, uid=args.pod_uid, node=args.node, error=error)
 
     def scheduled(self, what: Scheduled) -> None:
-        """Policies judged a pod on all nodes."""
+        """Record an attempt of the scheduler."""
         self._offer(what)
 
     def placed(self, pod: Pod, node: str, *, error: str) -> None:
-        """A bind of our own ended."""
+        """Record the result of a bind of the scheduler."""
         self._bound(pod.key, uid=pod.uid, node=node, error=error)
 
     def unjudged(self, verb: str, error: str) -> None:
-        """A request was answered without the policies."""
+        """Record a request that was answered without policies."""
         self._offer(Unjudged(at=moment(datetime.now(UTC)), verb=verb, error=error))
 
     def close(self) -> None:
-        """Write what is left, and end the file."""
+        """Write the rest, and close the file."""
         self._queue.close(_CLOSE_SECONDS)
 
     def _bound(self, pod: str, *, uid: str, node: str, error: str) -> None:
@@ -136,7 +136,7 @@ class Recorder:
         except OSError as error:
             self._stop(f"{self._options.file}: {error.strerror or error}")
         except Exception:
-            # What a reader knows by now is not certain: the next line begins anew.
+            # What the file has by now is uncertain: write everything anew.
             log.exception("a decision could not be recorded: this is a bug in Bayplan")
             self._narrator.forget()
             self._count("failed")
@@ -182,7 +182,7 @@ class Recorder:
         log.info("the recording goes on in %s; before: %s", self._file.path, older(self._file.path))
 
     def _begun(self, *, keep: Callable[[Path], bool] = lambda _: True) -> RecordingFile:
-        """A new file; the one before is put aside where it is worth it."""
+        """Begin a new file; the old one is renamed if it must be kept."""
         self._narrator.forget()
         self._snapshot_at = time.monotonic()
         self._written = 0

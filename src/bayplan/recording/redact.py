@@ -1,8 +1,8 @@
-"""What of a request is kept: what policies can read, and nothing that may be secret.
+"""Removes what may be secret from recorded requests; only what policies can read is kept.
 
 Policies see a pod through `bayplan.kube.pod.Pod`, which has no environment, arguments or commands, and of
 its volumes only claims and disks.
-Written again from what was read, a request has lost all the rest, and gets the same answer.
+A request that is encoded again from these structs has lost all the rest, and still gets the same answer.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.wire import v1
 
-# kubectl apply leaves the whole manifest here, environment included.
+# kubectl apply stores the whole manifest here, including the environment.
 _MANIFEST = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -30,19 +30,19 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def kept_pod(pod: Pod) -> Pod:
-    """The pod without the manifest that it was made from."""
+    """The pod without the annotation of its last applied manifest."""
     metadata = _without_manifest(pod.metadata)
     return pod if metadata is pod.metadata else msgspec.structs.replace(pod, metadata=metadata)
 
 
 def kept_node(node: NodeObject) -> NodeObject:
-    """The node without the manifest that it was made from."""
+    """The node without the annotation of its last applied manifest."""
     metadata = _without_manifest(node.metadata)
     return node if metadata is node.metadata else msgspec.structs.replace(node, metadata=metadata)
 
 
 def kept_object(one: NamedObject) -> NamedObject:
-    """Another object without the manifest that it was made from."""
+    """Another object without the annotation of its last applied manifest."""
     metadata = _without_manifest(one.metadata)
     return one if metadata is one.metadata else msgspec.structs.replace(one, metadata=metadata)
 
@@ -55,13 +55,13 @@ def _without_manifest(metadata: ObjectMeta | None) -> ObjectMeta | None:
 
 
 def kept_args(args: v1.ExtenderArgs) -> bytes:
-    """A filter or prioritize request with the part of its pod that is kept, and without full nodes."""
+    """A filter or prioritize request with only the readable parts of its pod, and without full nodes."""
     pod = kept_pod(args.pod) if args.pod else None
     return _ENCODER.encode(v1.ExtenderArgs(pod, None, args.node_names))
 
 
 def kept_preemption(args: v1.ExtenderPreemptionArgs) -> bytes:
-    """A preempt request with the part of its pods that is kept."""
+    """A preempt request with only the readable parts of its pods."""
     pod = kept_pod(args.pod) if args.pod else None
     victims = args.node_name_to_victims
     if victims is not None:
@@ -77,14 +77,14 @@ def _kept_victims(sent: v1.SentVictims | None) -> v1.SentVictims | None:
 
 
 def without_nodes(answer: bytes) -> tuple[bytes, str]:
-    """A filter's answer without the full nodes in it, and the hash of the whole."""
+    """A filter's answer without its full nodes, and the hash of the whole answer."""
     told = _TOLD.decode(answer)
     brief = v1.FilterResult(None, None, told.failed_nodes, told.failed_and_unresolvable_nodes, told.error)
     return _ENCODER.encode(brief), hashlib.sha256(answer).hexdigest()
 
 
 def without_secrets(config: Any) -> Any:
-    """A configuration as plain data, without headers that are sent along and passwords in addresses."""
+    """A configuration as plain data, without HTTP headers and without passwords in URLs."""
     if isinstance(config, dict):
         return {
             key: "(not recorded)" if key == "headers" and value else without_secrets(value)

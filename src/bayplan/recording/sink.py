@@ -1,8 +1,8 @@
-"""The file: lines are added to its end, and what was added survives the death of the process.
+"""The file of a recording: lines are appended, and survive the death of the process.
 
-It is compressed where its name ends in ``.gz``: flushed so that all that was written can be read, also when
-the end is missing. A file that is there already, or is full, is kept under another name, once there is a new
-one: a disk without room for that loses nothing of what it holds.
+It is compressed if its name ends in ``.gz``, and flushed so that all that was written can be read even if the
+end is missing. An existing or full file is renamed only once there is a new one, so that a full disk loses
+nothing.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 _GZIP = 31
-"""A gzip header and the largest window, as zlib says it."""
+"""zlib's ``wbits`` for a gzip header and the largest window."""
 _FAST = 1
 
 
@@ -28,21 +28,21 @@ class RecordingFile:
     """One file that is being written."""
 
     def __init__(self, path: Path, *, first: bytes, keep: Callable[[Path], bool] = lambda _: True) -> None:
-        """``first`` is its first line. ``keep`` says whether a file that is there already is worth it."""
+        """``first`` is the first line. ``keep`` says whether an existing file must be kept."""
         path.parent.mkdir(parents=True, exist_ok=True)
         there = _is_there(path)
         self.path = path
         self.size_bytes = 0
-        """How large the file is."""
+        """The size of the file."""
         self._compressor: _Compressor | None = (
             zlib.compressobj(_FAST, zlib.DEFLATED, _GZIP) if path.suffix == ".gz" else None
         )
         fresh = path.with_name(f"{path.name}.new")
-        # Of a process that was killed in between.
+        # Left behind by a process that was killed.
         fresh.unlink(missing_ok=True)
         self._file = fresh.open("xb", buffering=0)
         try:
-            # Whoever may read what was decided is for its owner to say.
+            # Its owner decides who may read it.
             fresh.chmod(0o600)
             self.write(first)
             self.flush()
@@ -60,18 +60,18 @@ class RecordingFile:
         self._put(self._compressor.compress(lines) if self._compressor else lines)
 
     def flush(self) -> None:
-        """Let readers have all that was written."""
+        """Make all that was written readable."""
         if self._compressor is not None:
             self._put(self._compressor.flush(zlib.Z_SYNC_FLUSH))
 
     def close(self) -> None:
-        """End the file."""
+        """Finish and close the file."""
         if self._compressor is not None:
             self._put(self._compressor.flush(zlib.Z_FINISH))
         self._file.close()
 
     def give_up(self) -> None:
-        """Leave the file as it is."""
+        """Close the file as it is."""
         self._file.close()
 
     def _put(self, data: bytes) -> None:
@@ -80,12 +80,12 @@ class RecordingFile:
 
 
 def passes(error: OSError) -> bool:
-    """Whether a disk is full or fails, which a server outlives; else the place is one that never will do."""
+    """Whether the error is transient, such as a full disk; otherwise the path can never be written."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is a file already; an error for what is no file: it is not ours to be moved away."""
+    """Whether the file exists; raises an error if it is no regular file, which must not be renamed."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -98,12 +98,12 @@ def _is_there(path: Path) -> bool:
 
 
 def older(path: Path, number: int = 1) -> Path:
-    """The name under which a file before this one is kept: ``FILE.1`` is the last, ``FILE.2`` older."""
+    """The path of a rotated file: ``FILE.1`` is the newest, ``FILE.2`` older."""
     return path.with_name(f"{path.name}.{number}")
 
 
 def put_all(file: FileIO, data: bytes) -> None:
-    """Write all of it: a file that is nearly full takes a part."""
+    """Write all of the data: a nearly full disk may take only a part at a time."""
     left = memoryview(data)
     while left:
         left = left[file.write(left) or 0 :]

@@ -1,8 +1,7 @@
-"""What pods weigh on the nodes of a cluster, as each of some nodes sees it.
+"""The weights of pods on the nodes of a cluster, also where each node is a what-if of its own.
 
-Where every node is a case of its own (`Snapshot.cases`), a node sees its own pods changed and all others as
-they are. A rule that counts over zones is then still one pass over arrays: the sums of the cluster as it is,
-and what each node alone would change about them.
+In a snapshot of cases (`Snapshot.cases`) each node sees only its own pods changed. A policy that counts over
+zones still needs only one pass over arrays: the sums of the unchanged cluster, and the change on each node.
 """
 
 from dataclasses import dataclass
@@ -15,16 +14,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Around:
-    """Weights of pods: of the cluster, and how much of them is another in the case of each node."""
+    """Weights of pods: in the unchanged cluster, and the change in the case of each node."""
 
     everywhere: Ints
-    """One for each node of the cluster, as it is."""
+    """The weight on each node of the unchanged cluster."""
     change: Ints | None = None
-    """One for each node that is asked about: how much more it would be there; ``None`` where nothing is."""
+    """The change on each node of the table, in that node's own case; ``None`` if nothing changes."""
 
     def here(self, totals: Ints, inside: NDArray[np.bool_]) -> Ints:
-        """Totals for each node that is asked about, of its domain or of all, in the case of that node.
+        """The totals that each node of the table sees in its own case; ``totals`` are unchanged.
 
-        ``inside`` are the nodes whose own pods count for them.
+        ``inside`` says which nodes' own pods are part of their total.
         """
         return totals if self.change is None else totals + np.where(inside, self.change, 0)

@@ -1,7 +1,7 @@
-"""Values by name of node, as a source gives them, and the same in the rows of a table.
+"""Converts the values that a source gives by node into columns with the rows of a table.
 
-A source that is asked about each pod gives thousands of them each time: whatever is looked at one by one here
-is waited for by a pod.
+A source that is asked about each pod gives thousands of values each time, and the pod waits for the
+conversion: so it avoids loops over single values.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,37 +18,37 @@ from bayplan.snapshot.strings import ABSENT, Strings
 
 Scalar = float | int | bool | str
 PLAIN = ""
-"""The field of a source that gives one value a node."""
+"""The field of a source that gives one value per node."""
 MOST_FIELDS = 256
-"""More than this are no columns: it is names of pods, or of other things, that were taken for them."""
+"""The limit of fields: with more, names of pods or the like were mistaken for fields."""
 
 _PLAIN_TYPES = frozenset({float, int, bool, str, NoneType})
 _NUMBERS = frozenset({float, int, bool})
 
 
 def by_field(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
-    """Values by field out of values by node: ``{"a": 1}`` or ``{"a": {"warranty": True}}``.
+    """Values by field and node, from values by node: ``{"a": 1}`` or ``{"a": {"warranty": True}}``.
 
-    ``None`` and NaN are no values; `ValueError` for anything else that is neither a number nor a text, and
-    for more than `MOST_FIELDS`.
+    ``None`` and NaN count as missing. Raises `ValueError` for anything else that is neither a number nor a
+    text, and for more than `MOST_FIELDS`.
     """
     kinds = set(map(type, values.values()))
     if kinds == {dict}:
-        columns = _turned(values)
+        columns = _transposed(values)
     elif kinds <= _PLAIN_TYPES:
         columns = {PLAIN: {node: one for node, one in values.items() if one is not None}}
     else:
-        return _one_by_one(values)
+        return _checked_one_by_one(values)
     if not all(_PLAIN_TYPES.issuperset(map(type, column.values())) for column in columns.values()):
-        return _one_by_one(values)
-    return {name: said for name, column in columns.items() if (said := _without_nan(column))}
+        return _checked_one_by_one(values)
+    return {name: present for name, column in columns.items() if (present := _without_nan(column))}
 
 
-def _turned(values: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Fields outside, nodes inside. Each value is looked at once: not each field for each node."""
+def _transposed(values: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Values by field and node, from values by node and field; ``None`` is left out."""
     columns: dict[str, dict[str, Any]] = {}
-    for node, said in values.items():
-        for name, one in said.items():
+    for node, fields in values.items():
+        for name, one in fields.items():
             if one is not None:
                 column = columns.get(name)
                 if column is None:
@@ -70,14 +70,14 @@ def _new_column(columns: dict[str, dict[str, Any]], name: str) -> dict[str, Any]
 
 def _without_nan(values: dict[str, Any]) -> dict[str, Scalar]:
     kinds = set(map(type, values.values()))
-    # One NaN makes a NaN of the whole sum; adding up is ten times faster than looking at each.
+    # One NaN makes the sum NaN, and a sum is ten times faster than a check of each value.
     if float not in kinds or (kinds == {float} and not isnan(sum(values.values()))):
         return values
     return {node: one for node, one in values.items() if not (isinstance(one, float) and isnan(one))}
 
 
-def _one_by_one(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
-    """The same for values of any kind, in three times the time; it says which of them is wrong."""
+def _checked_one_by_one(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
+    """As `by_field`, for values of any type, in three times the time; the error names the wrong value."""
     fields: dict[str, dict[str, Scalar]] = {}
     for node, value in values.items():
         several = value if isinstance(value, Mapping) else {PLAIN: value}
@@ -96,12 +96,12 @@ def _one_by_one(values: Mapping[str, Any]) -> dict[str, dict[str, Scalar]]:
 
 
 def numbers(values: Mapping[str, Scalar]) -> dict[str, float]:
-    """Those that are numbers, or texts of numbers; never NaN or infinity."""
+    """The values that are numbers, or texts of numbers; never NaN or infinity."""
     return {key: number for key, value in values.items() if not isnan(number := _number(value))}
 
 
 def _number(value: Scalar) -> float:
-    """NaN for what is no number, or past all limits: a whole number may be larger than any float."""
+    """The value as a float; NaN if it is no number, infinite, or a whole number too large for a float."""
     if isinstance(value, str):
         parsed = parse_number(value, float)
         return nan if parsed is None else parsed
@@ -113,8 +113,8 @@ def _number(value: Scalar) -> float:
 
 
 def places(there: Collection[str], keys: Strings) -> NDArray[np.intp]:
-    """Which of these each name is, counted from 0; -1 for one that is not among them."""
-    # Absent names, and those that no node has, are at the last place.
+    """The index of each key in ``there``; -1 for a key that is not in it."""
+    # Absent keys, and names that no node has, share the last place.
     by_code = np.full(len(keys.values) + 1, -1, dtype=np.intp)
     by_code[keys.find(there)] = np.arange(len(there))
     by_code[-1] = -1
@@ -122,30 +122,30 @@ def places(there: Collection[str], keys: Strings) -> NDArray[np.intp]:
 
 
 def floats(values: list[Scalar]) -> NDArray[np.float64]:
-    """The numbers, NaN for what is none, and one NaN more at the end."""
-    # Looked at before NumPy makes texts of them all, each as long as the longest.
+    """The values as floats, NaN for those that are no numbers, and one more NaN at the end."""
+    # Types are checked first: NumPy would turn a mixed list into texts, each as long as the longest.
     plain = values if _NUMBERS.issuperset(map(type, values)) else map(_number, values)
     try:
         found = np.fromiter(chain(plain, (nan,)), dtype=np.float64, count=len(values) + 1)
     except OverflowError:
-        # A whole number that is too large for a float.
+        # A whole number is too large for a float.
         found = np.fromiter(chain(map(_number, values), (nan,)), dtype=np.float64, count=len(values) + 1)
     found[np.isinf(found)] = nan
     return found
 
 
 def texts(values: list[Any], at: NDArray[np.intp]) -> Strings:
-    """The texts at these places; absent where the place is -1."""
+    """The values at these indices as texts; absent where the index is -1."""
     present = np.flatnonzero(at >= 0)
-    said = [values[place] for place in at[present].tolist()]
-    found = Strings.intern(said if {str}.issuperset(map(type, said)) else map(_text, said))
+    chosen = [values[place] for place in at[present].tolist()]
+    found = Strings.intern(chosen if {str}.issuperset(map(type, chosen)) else map(_text, chosen))
     codes = np.full(len(at), ABSENT, dtype=np.int32)
     codes[present] = found.codes
     return found.with_codes(codes)
 
 
 def _text(value: Scalar) -> str:
-    """The text of a value; yes and no as JSON and YAML write them."""
+    """The text of a value; bools as JSON and YAML write them."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

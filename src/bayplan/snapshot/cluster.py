@@ -1,4 +1,4 @@
-"""A frozen cluster: a node table, the pods placed on it, and what-if copies of both."""
+"""The snapshot: a frozen cluster of a node table and pods, and what-if copies of it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -27,7 +27,7 @@ _NO_CHANGES: Mapping[str, Collection[Any]] = MappingProxyType({})
 
 
 class DuplicateNode(ValueError):
-    """Two nodes with one name: nothing said about that name could be trusted."""
+    """Two nodes have the same name."""
 
 
 class Snapshot:
@@ -51,13 +51,13 @@ class Snapshot:
     ) -> None:
         self._nodes = nodes
         self.expected = expected
-        """Pods that are not there yet, by the node kept for them: it must do with them and without."""
+        """Nominated pods by node: a pod must pass there both with them and without them."""
         self.marks = marks
-        """When the pods on each node last changed, where somebody keeps track of it."""
+        """When the pods on each row last changed; ``None`` if that is not tracked."""
         self.unsettled = unsettled
-        """The node, by UID, of each pod whose bind may have happened or not: it counts there."""
+        """Binds with an unknown outcome: the node, by UID of the pod, which counts there."""
         self.objects = objects
-        """What there is beside nodes and pods: claims, namespaces, services and the like."""
+        """Objects of other kinds than Node and Pod: claims, namespaces, services and so on."""
         self._elsewhere = elsewhere
         self._pods = pods
         if rows is not None:
@@ -67,7 +67,7 @@ class Snapshot:
     def build(
         cls, nodes: Iterable[NodeObject], pods: Iterable[Pod] | None, objects: Objects = NO_OBJECTS
     ) -> "Snapshot":
-        """A snapshot of these objects; ``pods=None`` says that nobody knows the pods."""
+        """A snapshot of these objects; ``pods=None`` means that the pods are unknown."""
         every = list(nodes)
         rows = NodeRows()
         for row, node in enumerate(every):
@@ -85,33 +85,33 @@ class Snapshot:
 
     @property
     def same_nodes(self) -> NodeTable:
-        """A table of the same nodes, for whoever does not look at the pods on them."""
+        """A table of the same nodes, whose pods may be outdated: for readers that ignore pods."""
         return self.nodes
 
     @property
     def era(self) -> object:
-        """The same thing for as long as the nodes are the same, and in the same rows."""
+        """An identity that stays the same while the nodes and their rows do."""
         return self if self.marks is None else self.marks.era
 
     @property
     def kinds(self) -> tuple[PodKinds, int]:
-        """The kinds of the placed pods, and how many of them, the first ones, there are here."""
+        """The kinds of pods, and how many of them (the first ones) this snapshot knows."""
         return self.nodes.kinds
 
     def look(self, rows: NDArray[np.intp]) -> NodeTable:
-        """Some nodes alone."""
+        """A table of these rows."""
         return self.nodes.take(rows)
 
     @cached_property
     def pods(self) -> Sequence[Pod]:
-        """Pods that are not finished, placed or waiting."""
+        """The unfinished pods, placed or waiting."""
         if self._pods is None:
             raise PodsUnknown("the list of pods")
         return self._pods() if callable(self._pods) else self._pods
 
     @cached_property
     def elsewhere(self) -> Sequence[Pod] | None:
-        """Pods on no known node, where they are kept apart: they come after those that are placed."""
+        """Pods on no known node, which come last in `pods`; ``None`` if they are not kept apart."""
         return self._elsewhere() if callable(self._elsewhere) else self._elsewhere
 
     @property
@@ -121,12 +121,12 @@ class Snapshot:
 
     @cached_property
     def rows(self) -> NodeRows:
-        """Row of each node, by name."""
+        """The row of each node, by name."""
         return NodeRows({name: row for row, name in enumerate(self.nodes.names)})
 
     @cached_property
     def pods_by_uid(self) -> dict[str, Pod]:
-        """Pods by UID, those that have one; empty where pods are not known."""
+        """The pods that have a UID, by UID; empty if pods are not known."""
         return {pod.uid: pod for pod in self.pods if pod.uid} if self.pods_known else {}
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
@@ -134,11 +134,11 @@ class Snapshot:
         return self.nodes.pods(self.rows[node])
 
     def find(self, names: Sequence[str]) -> NDArray[np.intp]:
-        """Rows of these nodes; `UNKNOWN_ROW` for a name that the snapshot does not have."""
+        """The rows of these nodes; `UNKNOWN_ROW` for an unknown name."""
         return self.rows.find(names)
 
     def with_nodes(self, objects: list[NodeObject]) -> "Snapshot":
-        """The cluster with these nodes as a request carried them, known or not, and all others."""
+        """The cluster with these nodes, which a request carried, added or replaced."""
         sent = Snapshot.build(objects, None)
         load = self.nodes.load
         if load is None:
@@ -154,7 +154,7 @@ class Snapshot:
         return Snapshot(table, self._pods, rows=rows, objects=self.objects, unsettled=self.unsettled)
 
     def with_readings(self, readings: Readings) -> "Snapshot":
-        """The same cluster with these values from outside."""
+        """The same cluster with these readings of sources."""
         if readings is NO_READINGS:
             return self
         return Snapshot(
@@ -168,7 +168,7 @@ class Snapshot:
         )
 
     def keeping(self, pods: Mapping[str, Collection[Pod]]) -> "Snapshot":
-        """The same cluster, in which nodes are kept for these pods, which are not there yet, by node."""
+        """The same cluster, in which nodes are kept for these nominated pods, by node."""
         expected = {node: coming for node, coming in pods.items() if node in self.rows}
         if not expected:
             return self
@@ -184,12 +184,12 @@ class Snapshot:
         )
 
     def without(self, uids: Collection[str]) -> "Snapshot":
-        """The cluster once these pods are gone."""
+        """The cluster without the pods of these UIDs."""
         gone = [pod for uid in uids if (pod := self.pods_by_uid.get(uid)) is not None]
         return self._changed(gone=gone, arrived=[])
 
     def without_on(self, victims: Mapping[str, Collection[str]]) -> "Snapshot":
-        """The cluster once the pods with these UIDs are gone from their nodes, by node."""
+        """The cluster without the pods of these UIDs, given by node."""
         return self._changed(gone=self._on(victims), arrived=[])
 
     def cases(
@@ -198,26 +198,26 @@ class Snapshot:
         gone: Mapping[str, Collection[str]] = _NO_CHANGES,
         coming: Mapping[str, Collection[Pod]] = _NO_CHANGES,
     ) -> "Snapshot":
-        """Several what-ifs at once, each about one node: some of its pods are gone, others are there.
+        """Many what-ifs in one snapshot, one for each node: some of its pods are gone, others have come.
 
-        What is read node by node, or counted around nodes (`NodeTable.around`, `NodeTable.count`), is as if
-        nothing had changed elsewhere. Who looks at the whole cluster sees all of the changes.
+        Columns, and counts by domain (`NodeTable.around`, `NodeTable.count`), show each node as if nothing
+        had changed on the other nodes. A policy that reads the list of pods sees all changes.
         """
         waiting = [pod for pods in coming.values() for pod in pods]
         return self._changed(gone=[*self._on(gone), *waiting], arrived=self._coming(coming), apart=True)
 
     def placed(self, pod: Pod, node: str) -> "Snapshot":
-        """The cluster with this pod on that node, and nowhere else."""
+        """The cluster with this pod on that node, moved there if it is on another."""
         before = [known] if (known := self.pods_by_uid.get(pod.uid)) else []
         spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
         return self._changed(gone=before, arrived=[msgspec.structs.replace(pod, spec=spec)])
 
     def expecting(self, pods: Mapping[str, Collection[Pod]]) -> "Snapshot":
-        """The cluster with these pods, which wait so far, on the nodes that are kept for them."""
+        """The cluster with these waiting pods, nominated or planned, on their nodes."""
         arrived = self._coming(pods)
         if not arrived:
             return self
-        # They leave no node, only those that wait: to look for them among all pods would take far longer.
+        # Waiting pods are on no node: to search for them among all pods would take far longer.
         waiting = [pod for node, coming in pods.items() if node in self.rows for pod in coming]
         return self._changed(gone=waiting, arrived=arrived)
 
@@ -243,7 +243,7 @@ class Snapshot:
         if load is None:
             raise PodsUnknown("a cluster with other pods")
         if not gone and not arrived:
-            # A table of its own would read every column of pods again.
+            # A new table would compute every pod column again.
             return self
         rows = self.rows
         requests, pods = in_pieces(load.requests), in_pieces(load.pods)
@@ -282,19 +282,19 @@ def _load(rows: Mapping[str, int], pods: Iterable[Pod]) -> Load:
             placed.setdefault(row, []).append(pod)
     requests: list[Mapping[str, int]] = [NO_REQUESTS] * len(rows)
     on_row: list[tuple[Pod, ...]] = [()] * len(rows)
-    for row, there in placed.items():
-        on_row[row] = tuple(there)
-        requests[row] = total_requests(there)
+    for row, pods_there in placed.items():
+        on_row[row] = tuple(pods_there)
+        requests[row] = total_requests(pods_there)
     return Load(requests, on_row)
 
 
 def total_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
-    """What these pods request together, by resource; each counts as one of ``pods`` too."""
+    """The sum of these pods' requests, by resource; ``pods`` is their number."""
     return more_requests({"pods": 0}, pods)
 
 
 def more_requests(known: Mapping[str, int], pods: Iterable[Pod]) -> Mapping[str, int]:
-    """What is requested once these pods have come, too."""
+    """The sum ``known`` plus the requests of these pods."""
     total = dict(known)
     for pod in pods:
         total["pods"] = total.get("pods", 0) + 1

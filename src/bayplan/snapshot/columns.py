@@ -20,12 +20,12 @@ from bayplan.snapshot.strings import Strings
 
 Values = NDArray[Any] | Strings
 TextName = Literal["zone", "region", "hostname", "instance-type", "arch", "os"]
-"""The columns of text that have a short name."""
+"""The names of the text columns."""
 FlagName = Literal["ready", "unschedulable"]
-"""The columns of true and false. Every other name is that of a resource, in whole numbers."""
+"""The names of the bool columns. Every other name is a resource's, in whole numbers."""
 
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
-# The second is what kubelets up to 1.30 say of the disks of clouds.
+# Kubelets up to 1.30 report attachable-volumes- for the disks of clouds.
 _RESOURCE_PREFIXES = ("hugepages-", "attachable-volumes-")
 WELL_KNOWN_LABELS = {
     "zone": "topology.kubernetes.io/zone",
@@ -40,11 +40,11 @@ _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
 
 
 class Column(Protocol):
-    """Something that can be read from every node at once."""
+    """A column that is read from Node objects."""
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         ...
 
     @property
@@ -53,16 +53,16 @@ class Column(Protocol):
         ...
 
     def read(self, nodes: list[NodeObject]) -> Values:
-        """The values, one a node."""
+        """One value per node."""
         ...
 
 
 class PodColumn:
-    """Something that can be read from the pods of every node at once; derive a frozen dataclass from it."""
+    """A column that is read from the pods on each node; derive a frozen dataclass from it."""
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         raise NotImplementedError
 
     @property
@@ -71,13 +71,13 @@ class PodColumn:
         raise NotImplementedError
 
     def read_pods(self, pods: Sequence[Iterable[Pod]]) -> NDArray[Any]:
-        """The values, one a node, out of the pods of each."""
+        """One value per node, from the pods on each."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class _Keyed:
-    """A column out of a map of texts which every node carries."""
+    """A column of one key in a string map of the node, such as its labels."""
 
     key: str
     type: type = str
@@ -114,7 +114,7 @@ class _Keyed:
         )
 
     def unreadable(self, nodes: list[NodeObject]) -> list[str]:
-        """Names of the nodes whose text is there but is not of the type: a typo to be shown."""
+        """The names of the nodes whose text is not of the column's type."""
         if self.type is str:
             return []
         found = ((node.name, self.texts(node).get(self.key)) for node in nodes)
@@ -146,14 +146,14 @@ class NodeAnnotation(_Keyed):
 
 
 def parse_number(text: str | None, kind: type) -> float | None:
-    """The number in a label, or ``None`` where there is none; never NaN or infinity."""
+    """The number in a label; ``None`` if it is missing or unreadable; never NaN or infinity."""
     if text is None:
         return None
     if kind is bool:
         word = text.strip().lower()
         return 1.0 if word in _TRUE else 0.0 if word in _FALSE else None
     if "_" in text:
-        # Python reads 1_000 as a thousand; nobody else does.
+        # Python alone reads 1_000 as a thousand.
         return None
     try:
         value = float(int(text)) if kind is int else float(text)
@@ -164,14 +164,14 @@ def parse_number(text: str | None, kind: type) -> float | None:
 
 @dataclass(frozen=True)
 class Resource:
-    """``allocatable`` or ``capacity`` of one resource, as exact int64."""
+    """The ``allocatable`` or ``capacity`` of one resource, as exact int64."""
 
     name: str
     aspect: str
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         return f"{self.name}.{self.aspect}"
 
     @property
@@ -180,7 +180,7 @@ class Resource:
         return f"{self.name} that {'pods may use' if self.aspect == 'allocatable' else 'the node has'}"
 
     def read(self, nodes: list[NodeObject]) -> Values:
-        """One exact integer a node; 0 where the node does not know the resource."""
+        """One exact integer per node; 0 if the node does not have the resource."""
         values = np.zeros(len(nodes), dtype=np.int64)
         for row, node in enumerate(nodes):
             quantities = self._quantities(node)
@@ -203,13 +203,13 @@ class Resource:
 
 @dataclass(frozen=True)
 class Flag:
-    """A yes or no that every node has."""
+    """A bool that every node has."""
 
     name: str
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         return self.name
 
     @property
@@ -218,7 +218,7 @@ class Flag:
         return {"ready": "the Ready condition is True", "unschedulable": "the node is cordoned"}[self.name]
 
     def read(self, nodes: list[NodeObject]) -> Values:
-        """One bool a node."""
+        """One bool per node."""
         return np.array([getattr(node, self.name) for node in nodes], dtype=np.bool_)
 
 
@@ -228,10 +228,10 @@ ASPECTS = ("allocatable", "capacity", "requested", "free")
 
 
 def split_resource(name: str) -> tuple[str, str] | None:
-    """``("cpu", "free")`` out of ``cpu.free``; ``None`` where it is no column of a resource.
+    """``("cpu", "free")`` from ``cpu.free``; ``None`` if it is no column of a resource.
 
-    Extended resources have a slash. They may be asked for although no node at hand has them: a
-    policy for GPUs must also run on a list of nodes without any.
+    Extended resources have a slash. A policy may read one that no node has: a policy for GPUs must also run
+    on nodes without any.
     """
     resource, dot, aspect = name.rpartition(".")
     return (resource, aspect) if dot and aspect in ASPECTS and is_resource(resource) else None
@@ -243,9 +243,9 @@ def is_resource(name: str) -> bool:
 
 
 def resource_meant(name: str, there: Iterable[str] = (), *, aspect: str = "") -> str:
-    """A tail for an error about a resource that is none: which one was meant, of those that nodes have.
+    """The end of an error about an unknown resource: a suggestion, out of those that nodes have.
 
-    ``gpu`` is near to ``cpu``, and nobody who writes it means that.
+    An extended resource with that last part comes first: ``gpu`` means ``nvidia.com/gpu``, not ``cpu``.
     """
     tail = f".{aspect}" if aspect else ""
     known = [*NATIVE_RESOURCES, *there]

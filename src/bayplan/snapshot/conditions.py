@@ -1,4 +1,4 @@
-"""Which pods a rule between pods is about: ``PodLabel("customer").same_as(pod)``, and combinations."""
+"""Conditions say which pods to count: ``PodLabel("customer").same_as(pod)``, and combinations."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from bayplan.snapshot.tally import Bools, PodKinds
 
 @dataclass(frozen=True)
 class PodCondition:
-    """A choice of pods; combine with ``&``, ``|`` and ``~``."""
+    """Says which pods to count; combine with ``&``, ``|`` and ``~``."""
 
     title: str
     choose: Callable[[PodKinds, int], Bools]
@@ -57,7 +57,7 @@ class PodLabel:
         self.key = key
 
     def same_as(self, pod: Pod) -> PodCondition:
-        """Pods with the pod's own value of the label; none where the pod has no such label."""
+        """Pods with the same value of the label as this pod; no pods if this pod lacks the label."""
         value = pod.labels.get(self.key)
         return NO_POD if value is None else self == value
 
@@ -106,7 +106,7 @@ def same_owner(pod: Pod) -> PodCondition:
 
 def selected_by(selector: LabelSelector) -> PodCondition:
     """Pods whose labels a Kubernetes selector matches; an empty selector matches every pod."""
-    # Said in columns: those are kept and only grow, so asking again costs next to nothing.
+    # Built from label columns, which are kept and only grow, so that asking again costs next to nothing.
     conditions = [PodLabel(key) == value for key, value in selector.match_labels.items()]
     conditions += [_required(requirement) for requirement in selector.match_expressions]
     return reduce(and_, conditions) if conditions else EVERY_POD

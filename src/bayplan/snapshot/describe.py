@@ -1,4 +1,4 @@
-"""What a column holds, in a line: type, unit, range, meaning."""
+"""Describes each column in one line of ``bayplan columns``: type, unit, range, meaning."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ _UNITS = {CPU: "milli-CPU", BYTES: "bytes"}
 
 
 def said_unreadable(texts: Mapping[str, str], read_as: str) -> str:
-    """What is wrong with the texts that nodes have where something else is wanted, by node."""
+    """A message about texts of nodes that cannot be read as the column's type; ``texts`` are by node."""
     some = [f"{text!r} on {node}" for node, text in list(texts.items())[:_SHOWN]]
     more = f" and {len(texts) - len(some)} more" if len(texts) > len(some) else ""
     count = "it counts" if len(texts) == 1 else "they count"
@@ -43,28 +43,28 @@ class ColumnInfo(msgspec.Struct, frozen=True, rename="camel"):
     """One line of ``bayplan columns``."""
 
     column: str
-    """What stands in the brackets of ``nodes[...]``: a name, or the code of a typed column."""
+    """What a policy writes in ``nodes[...]``: a name, or the code of a typed column."""
     type: str
     unit: str
     values: str
-    """What is found in the cluster at hand."""
+    """The values in the given cluster, in words."""
     meaning: str
     min: int | float | UnsetType = UNSET
     max: int | float | UnsetType = UNSET
     missing: int | UnsetType = UNSET
-    """Nodes without a value, where one can be without."""
+    """The number of nodes without a value, for columns in which a value may be missing."""
     distinct: int | UnsetType = UNSET
-    """Different values."""
+    """The number of different values."""
     unreadable: dict[str, str] = {}
-    """The text of each node where it is there and is not of the type."""
+    """The texts that are not of the column's type, by node."""
     read_as: str | UnsetType = UNSET
-    """What the text of a typed column should be, in words."""
+    """The type of a typed column, in words."""
 
 
 def describe(
     nodes: NodeTable, declared: Sequence[Column | Units], *, example: bool = False
 ) -> list[ColumnInfo]:
-    """Every column with a name of its own, then the declared ones."""
+    """All named columns, then the declared ones."""
     infos = [_named(nodes, name, example=example) for name in nodes.column_names]
     return infos + [_declared(nodes, column, example=example) for column in declared]
 
@@ -112,7 +112,7 @@ def _code(column: Label | NodeAnnotation) -> str:
 
 
 def _found(values: Values) -> dict[str, Any]:
-    """The fields of `ColumnInfo` that tell what the nodes have."""
+    """The fields of `ColumnInfo` about the values of the nodes."""
     if isinstance(values, Strings):
         return _texts(values)
     if values.dtype == np.bool_:
@@ -133,7 +133,7 @@ def _numbers(there: NDArray[Any]) -> dict[str, Any]:
 
 
 def _texts(values: Strings) -> dict[str, Any]:
-    # A column of some rows may know values that none of them has.
+    # The column of a part of a table may know texts that none of its rows has.
     known = sorted(values.values[code] for code in np.unique(values.codes[values.present]).tolist())
     missing = int((~values.present).sum())
     more = f", … {len(known)} in all" if len(known) > 4 else ""

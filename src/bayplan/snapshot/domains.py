@@ -1,4 +1,4 @@
-"""Domains: which nodes belong together, such as those of one rack, and totals over them."""
+"""Domains are groups of nodes, such as the nodes of one rack; and totals over domains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from bayplan.snapshot.strings import Strings
 By = str | Column | Sequence[str | Column]
 
 EACH_NODE = "node"
-# No label can hold it, so no two combinations of labels read alike.
+# No label value contains it, so that different combinations of values give different texts.
 _SEPARATOR = "\0"
 
 
 @dataclass(frozen=True)
 class Together:
-    """Several columns of text as one: two nodes are in one domain where all of them are equal."""
+    """Several text columns as one: two nodes are in one domain if all of the columns are equal."""
 
     columns: tuple[Column, ...]
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         return " with ".join(column.title for column in self.columns)
 
     @property
@@ -36,7 +36,7 @@ class Together:
         return "; ".join(column.meaning for column in self.columns)
 
     def read(self, nodes: list[NodeObject]) -> Values:
-        """One text a node; absent where any of the columns is."""
+        """One text per node; absent if any of the columns is absent."""
         parts = [_texts(column.read(nodes)) for column in self.columns]
         rows = zip(*([part[row] for row in range(len(nodes))] for part in parts), strict=True)
         return Strings.intern(
@@ -45,10 +45,10 @@ class Together:
 
 
 def domain(by: str | Sequence[str]) -> Column | None:
-    """The column behind ``by`` in a policy's arguments: what ``nodes.count(by=...)`` takes.
+    """The column for ``by`` in a policy's arguments, to be passed to ``nodes.count(by=...)``.
 
-    A text is the key of a label or a short name such as ``zone``; several are one domain together;
-    ``node``, or nothing, is ``None``: each node by itself.
+    A text is the key of a label or a short name such as ``zone``; several texts are one domain together.
+    ``node``, or an empty list, gives ``None``: each node by itself.
     """
     keys = (by,) if isinstance(by, str) else tuple(by)
     if keys in ((), (EACH_NODE,)):
@@ -58,7 +58,7 @@ def domain(by: str | Sequence[str]) -> Column | None:
 
 
 def column_of(by: By) -> Column:
-    """The one column that says which domain a node is in."""
+    """The column that says which domain a node is in."""
     if isinstance(by, str):
         return _named(by)
     if not isinstance(by, Sequence):
@@ -70,12 +70,12 @@ def column_of(by: By) -> Column:
 
 
 def over_domains(totals: NDArray[np.int64], domains: Values) -> NDArray[np.int64]:
-    """Each node's total over all nodes of its domain; -1 for a node in none."""
+    """For each node the total over its domain; -1 for a node in no domain."""
     texts = _texts(domains)
     inside = texts.present
     once = np.ones(np.count_nonzero(inside), dtype=np.int64)
     sums = add_up(len(texts.values) + 1, [(texts.codes[inside], totals[inside], once)])
-    # The code of an absent value is -1: the last place.
+    # The code of an absent value is -1, which is the last index.
     sums[-1] = -1
     return sums[texts.codes]
 

@@ -1,7 +1,7 @@
-"""A plan in the making: pods are put on nodes one after another, and each next one is judged with them there.
+"""A draft places pods on nodes one after another; its snapshot has all of them, for the next decision.
 
-Far cheaper than a what-if copy for each. A step changes one row of the columns that somebody reads; the table
-of all nodes is made only where somebody asks for it.
+It is far cheaper than a what-if copy for each pod: a step changes one row of the columns that policies read,
+and the table of all nodes is made only if a policy asks for it.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _NO_ROWS = np.zeros(0, dtype=np.intp)
 
 
 class Draft:
-    """A cluster with some pods more than there are. Owned by one thread."""
+    """A cluster with additional pods. Owned by one thread."""
 
     def __init__(self, cluster: Snapshot) -> None:
         load = cluster.nodes.load
@@ -35,20 +35,20 @@ class Draft:
         self.requests, self.pods = in_pieces(load.requests), in_pieces(load.pods)
         self.tally = load.tally.growing()
         self.placed: list[tuple[Pod, int]] = []
-        """Every pod that was placed, as it is there, with its row."""
+        """The pods placed so far, each with its node and annotations set, and its row."""
         self._marks = cluster.marks.drafted() if cluster.marks else None
         self._now: Snapshot = cluster
-        # The last table that somebody asked for, and how many pods it has.
+        # The last table that was asked for, and how many of the placed pods it has.
         self._table: tuple[NodeTable, int] = (cluster.nodes, 0)
 
     def place(self, pod: Pod, node: str, annotations: Mapping[str, str] = EMPTY) -> None:
-        """The pod is on that node, with what it got there."""
+        """Place a pod on a node, with the annotations of its allocation."""
         row = self.began.rows[node]
-        there = _moved(pod, node, annotations)
-        self.placed.append((there, row))
-        self.pods[row] += (there,)
+        placed = _placed(pod, node, annotations)
+        self.placed.append((placed, row))
+        self.pods[row] += (placed,)
         self.requests[row] = more_requests(self.requests[row], (pod,))
-        # Its kind does not depend on where it is.
+        # A pod's kind does not depend on its node.
         self.tally.add(pod, row)
         columns = self._columns
         for resource, values in columns.requested.items():
@@ -63,11 +63,11 @@ class Draft:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster with all that was placed so far."""
+        """The cluster with all pods placed so far."""
         return self._now
 
     def look(self, rows: NDArray[np.intp]) -> NodeTable:
-        """Some nodes as they are now."""
+        """A table of these rows, as they are now."""
         columns = self._columns
         chosen = rows.tolist()
         by_name = {f"{resource}.requested": values[rows] for resource, values in columns.requested.items()}
@@ -81,7 +81,7 @@ class Draft:
         )
 
     def table(self, count: int, tally: PodTable) -> NodeTable:
-        """All nodes with the first pods that were placed, so many of them."""
+        """A table of all nodes with the first ``count`` placed pods."""
         before, known = self._table if self._table[1] <= count else (self.began.nodes, 0)
         load = before.load
         assert load is not None, "pods are placed where pods are known"
@@ -102,24 +102,24 @@ class Draft:
 
 
 class _Columns:
-    """Our own copies of what is read of the pods on nodes; they change with each step."""
+    """The draft's own copies of the columns about pods; each step changes one row of them."""
 
     def __init__(self, nodes: NodeTable) -> None:
         requested, of_load = nodes.kept_columns()
         self.requested = {name.rpartition(".")[0]: values.copy() for name, values in requested.items()}
-        """By resource."""
+        """What pods request on each node, by resource."""
         self.of_load = {column: values.copy() for column, values in of_load.items()}
         self.free: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
-        """By resource, what nodes have and what is left of it."""
+        """What each node has and what is free, by resource."""
         for resource, values in self.requested.items():
-            # One that cannot be read is read again by whoever asks: his is the failure.
+            # A column that cannot be read fails again in the policy that reads it, where the error belongs.
             with contextlib.suppress(Exception):
                 whole = nodes[f"{resource}.allocatable"]
                 self.free[resource] = (whole, whole - values)
 
 
 class _Drafted(Snapshot):
-    """The cluster at one step of a draft."""
+    """The snapshot at one step of a draft."""
 
     def __init__(self, draft: Draft, marks: Marks | None) -> None:
         count, began = len(draft.placed), draft.began
@@ -143,11 +143,11 @@ class _Drafted(Snapshot):
 
     @property
     def kinds(self) -> tuple[PodKinds, int]:
-        """The kinds of the placed pods, for which no table has to be made."""
+        """The kinds of pods, and how many of them this snapshot knows; makes no table."""
         return self._tally.kinds
 
     def look(self, rows: NDArray[np.intp]) -> NodeTable:
-        """Some nodes alone, for which no table of all is made while this is the last step."""
+        """A table of these rows; makes no table of all nodes while this is the draft's last step."""
         if len(self._draft.placed) == self._count:
             return self._draft.look(rows)
         return super().look(rows)
@@ -158,14 +158,14 @@ def _with(pods: Any, placed: list[Pod]) -> list[Pod]:
     return [*(pod for pod in pods if pod.uid not in uids), *placed]
 
 
-def _moved(pod: Pod, node: str, annotations: Mapping[str, str]) -> Pod:
+def _placed(pod: Pod, node: str, annotations: Mapping[str, str]) -> Pod:
     spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=node)
     metadata = pod.metadata
     if annotations:
         metadata = msgspec.structs.replace(
             metadata or NO_META, annotations={**pod.annotations, **annotations}
         )
-    moved = msgspec.structs.replace(pod, spec=spec, metadata=metadata)
-    # What was worked out about the pod does not depend on where it is.
-    moved.__dict__.update(pod.__dict__)
-    return moved
+    placed = msgspec.structs.replace(pod, spec=spec, metadata=metadata)
+    # The pod's cached properties depend neither on its node nor on its annotations.
+    placed.__dict__.update(pod.__dict__)
+    return placed

@@ -1,4 +1,4 @@
-"""A snapshot out of a file: what ``kubectl get nodes,pods -A -o json`` (or ``-o yaml``) prints."""
+"""Reads a snapshot from a file: the output of ``kubectl get nodes,pods -A -o json`` (or ``-o yaml``)."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ _HOW = "make one with: kubectl get nodes,pods -A -o json > cluster.json"
 
 
 def load_snapshot(path: Path | str) -> Snapshot:
-    """Read a snapshot file, JSON or YAML; objects that scheduling does not look at are passed over."""
+    """Read a snapshot file, JSON or YAML; kinds that scheduling does not look at are skipped."""
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -62,7 +62,7 @@ def load_snapshot(path: Path | str) -> Snapshot:
 
 
 def _with_uid(pod: Pod) -> Pod:
-    """The pod with a UID. A file written by hand has none, and pods without one would all be the same pod."""
+    """The pod with its key as UID, if it has none: pods without a UID would all count as the same pod."""
     if pod.uid:
         return pod
     metadata = msgspec.structs.replace(pod.metadata or NO_META, uid=pod.key)
@@ -70,7 +70,7 @@ def _with_uid(pod: Pod) -> Pod:
 
 
 def _objects(content: bytes, path: Path) -> list[_Found]:
-    """The objects of the file: where each stands, its kind, its JSON."""
+    """The objects of the file: the place, the kind and the JSON of each."""
     if content.lstrip()[:1] == b"{":
         return _flatten(content, str(path))
     found = []
@@ -89,7 +89,7 @@ def _flatten(content: bytes, where: str) -> list[_Found]:
     kind = _decode(_KIND, content, where).kind
     if not kind.endswith("List"):
         return [(where, kind, content)]
-    # Items of a plain List say their kind; those of a NodeList or PodList do not.
+    # Items of a plain List have a kind; those of a NodeList or PodList have none.
     singular = kind.removesuffix("List")
     found: list[_Found] = []
     for number, item in enumerate(_decode(_LIST, content, where).items):

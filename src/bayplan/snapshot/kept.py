@@ -1,7 +1,7 @@
-"""The columns that a table has computed so far, and what of them goes over to the table that follows it.
+"""The columns that a table has computed so far, and their update for the next table.
 
-Only rows that changed are read again. Policy threads may add a column at any moment, so columns are copied
-out before they are gone through; those that nobody has read for long are left behind.
+Only changed rows are read again. Policy threads may add a column at any moment, so that loops go over a copy.
+Columns that were not read for long are dropped.
 """
 
 import contextlib
@@ -22,24 +22,25 @@ Rows = NDArray[np.intp]
 
 
 class Kept:
-    """Columns by what they are made of."""
+    """The computed columns of a table, by what they are made of."""
 
     __slots__ = ("last_read", "named", "of_load", "sourced", "static", "units")
 
     def __init__(self, last_read: LastRead | None = None) -> None:
         self.last_read = LastRead() if last_read is None else last_read
         self.static: dict[Column, Values] = {}
-        """Out of the Node objects alone: shared by tables that differ only in their pods."""
+        """Columns of Node objects alone, shared by tables that differ only in their pods."""
         self.named: dict[str, Any] = {}
-        """What pods request and leave free, by the column's name; in a part of a table, all with a name."""
+        """``requested`` and ``free`` columns, by name; in a part of a table, all named columns."""
         self.units: dict[Units, NDArray[np.int64]] = {}
+        """Free amounts by device."""
         self.of_load: dict[PodColumn, NDArray[Any]] = {}
-        """Out of the pods on each node."""
+        """Columns of the pods on each node."""
         self.sourced: dict[Source | Latch, tuple[Reading, Values]] = {}
-        """Each with the reading it is from: it holds as long as that is the last one."""
+        """Source columns, each with its reading: valid while that is the source's last one."""
 
     def of_pods(self) -> tuple[dict[str, NDArray[Any]], dict[PodColumn, NDArray[Any]]]:
-        """What pods request on each node, and what else was read of them lately."""
+        """The ``requested`` columns and the pod columns that were read lately."""
         requested = {
             name: values for name, values in self.last_read.of(self.named) if name.endswith(".requested")
         }
@@ -48,7 +49,7 @@ class Kept:
     def after(
         self, objects: list[NodeObject], load: Load | None, *, changed: Rows, loaded: Rows, resized: bool
     ) -> "Kept":
-        """The columns after a few changes, as `NodeTable.followed_by` has them."""
+        """The columns after a few changes; the arguments are those of `NodeTable.followed_by`."""
         following = Kept(self.last_read)
         if changed.size or resized:
             following.static = self._static_after(objects, changed)
@@ -56,7 +57,7 @@ class Kept:
         else:
             following.static = self.static
             following.sourced = dict(self.last_read.of(self.sourced))
-        # Without pods there are no columns about them.
+        # Without known pods there are no columns about them.
         if load is not None:
             following.named = self._requested_after(len(objects), load, loaded)
             following.units = self._units_after(objects, load, loaded)
@@ -67,7 +68,7 @@ class Kept:
         fresh = [objects[row] for row in changed.tolist()]
         found = {}
         for column, known in self.last_read.of(self.static):
-            # One that cannot be read is left out: the failure is for the policy that asks for it next.
+            # A column that cannot be read is dropped: the error belongs to the policy that reads it next.
             with contextlib.suppress(Exception):
                 found[column] = patched(known, len(objects), changed, column.read(fresh))
         return found
@@ -99,7 +100,7 @@ class Kept:
         for units, known in self.last_read.of(self.units):
             width = known.shape[1]
             fresh = units.read_loaded(nodes, pods, devices=width)
-            # A node with more devices than any before makes the column wider: it is read as a whole.
+            # A node with more devices than any before makes the column wider: then it is read anew.
             if fresh.shape[1] == width:
                 found[units] = patched_array(known, len(objects), loaded, fresh)
         return found

@@ -1,7 +1,6 @@
-"""When each column was last read: what nobody reads any more is let go.
+"""Tracks when each column was last read, so that unused columns are dropped.
 
-A configuration that is loaded anew may read other columns, and each one that is kept is computed again at
-every event of a node.
+After a reload policies may read other columns, and each column that is kept is updated at every event.
 """
 
 from collections.abc import Mapping
@@ -10,13 +9,13 @@ from typing import TypeVar
 Key = TypeVar("Key")
 Values = TypeVar("Values")
 
-# Views go on as fast as events and requests come: these are some seconds to an hour.
+# A view takes a step for each snapshot after an event: so many steps are some seconds to an hour.
 STEPS = 1_000
 MANY = 300
 
 
 class LastRead:
-    """Shared by tables that follow one another; policy threads note, the thread of the events takes steps."""
+    """When each column was last read. Shared by tables; policy threads note, the event loop steps."""
 
     __slots__ = ("_at", "_step")
 
@@ -25,11 +24,11 @@ class LastRead:
         self._step = 0
 
     def note(self, column: object) -> None:
-        """The column is read now."""
+        """Note that the column is read now."""
         self._at[column] = self._step
 
     def next_step(self) -> None:
-        """The view goes on to another table."""
+        """Count a step of the view to its next table."""
         self._step += 1
         if self._step % STEPS == 0:
             for column in list(self._at):
@@ -37,9 +36,10 @@ class LastRead:
                     self._at.pop(column, None)
 
     def of(self, columns: Mapping[Key, Values]) -> list[tuple[Key, Values]]:
-        """Those that were read lately, copied out at once: other threads may add some meanwhile.
+        """The columns that were read lately, as a copy, since other threads may add columns meanwhile.
 
-        The last ones, where there are many: whoever makes a pod chooses the labels that it asks about.
+        At most `MANY`, those read last: pods choose the labels that they ask about, so there is no other
+        bound.
         """
         found = [(column, values) for column, values in list(columns.items()) if self._lately(column)]
         if len(found) <= MANY:

@@ -1,4 +1,4 @@
-"""What runs on the nodes of a table."""
+"""The load of a node table: the pods on its nodes and their requests."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -10,7 +10,7 @@ NO_REQUESTS: Mapping[str, int] = MappingProxyType({"pods": 0})
 
 
 class PodsUnknown(LookupError):
-    """Only nodes are known here, so nothing can be said about the pods on them."""
+    """A policy needs pods, but only nodes are known."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(
@@ -20,7 +20,7 @@ class PodsUnknown(LookupError):
 
 
 class Load:
-    """What the pods on each node request, by resource, the pods themselves, and their counts."""
+    """The pods on each node, the sum of their requests by resource, and the tally of all pods."""
 
     __slots__ = ("_tally", "before", "domains_read", "pods", "requests")
 
@@ -36,13 +36,13 @@ class Load:
         self.pods = pods
         self._tally = tally
         self.before = before
-        """Where every node is a case of its own: the counts of the cluster as it is."""
+        """In a snapshot of cases (`Snapshot.cases`): the counts of the unchanged cluster."""
         self.domains_read = False
-        """Whether somebody counted over a domain or all nodes, and so saw what is on other nodes."""
+        """Whether a policy counted over a domain or all nodes, so that its verdict depends on other nodes."""
 
     @property
     def tally(self) -> PodTable:
-        """The pods by kind and node; counted on first use where nobody kept count."""
+        """The counts of pods by kind and row; computed on first use if not given."""
         if self._tally is None:
             self._tally = PodTable.of(self.pods)
         return self._tally

@@ -1,7 +1,7 @@
-"""When the pods on each node last changed: who has judged nodes before need not judge all of them again.
+"""Marks say when the pods on each row last changed, so that verdicts can be reused for unchanged rows.
 
-Two snapshots of one era have the same nodes in the same rows. What was said about a row still holds where
-nothing happened on it since.
+Two snapshots of one era have the same nodes in the same rows. A verdict about a row stays valid while the row
+does not change.
 """
 
 import itertools
@@ -12,46 +12,46 @@ from numpy.typing import NDArray
 
 Rows = NDArray[np.intp]
 
-# One clock for all: a moment that was drawn later is later, whoever drew it.
+# A logical clock for the whole process.
 _moments = itertools.count(1)
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """The moment of the last change on each row."""
+    """The logical time of the last change on each row."""
 
     moments: NDArray[np.int64]
     now: int
-    """The moment of the snapshot itself."""
+    """The time of the snapshot itself."""
     era: object = field(default_factory=object)
-    """Another one when nodes came, went or changed."""
+    """An identity that changes when nodes are added, removed or changed."""
     base: int = 0
-    """Of a draft: the moment of the snapshot that it began with."""
+    """In a draft: the time of the snapshot that it began with."""
     draft: object = None
-    """Which draft this is of: its changes may never happen; ``None`` for the cluster itself."""
+    """The identity of the draft, whose changes may never happen; ``None`` for the cluster itself."""
 
     @classmethod
     def begin(cls, count: int) -> "Marks":
-        """A new era of so many rows."""
+        """The marks of a new era with ``count`` rows."""
         moment = next(_moments)
         return cls(np.full(count, moment, dtype=np.int64), moment)
 
     def after(self, rows: Rows | int) -> "Marks":
-        """The same era after changes on these rows."""
+        """The marks after changes on these rows."""
         moment = next(_moments)
         moments = self.moments.copy()
         moments[rows] = moment
         return Marks(moments, moment, self.era, self.base, self.draft)
 
     def drafted(self) -> "Marks":
-        """The same, for a draft that begins here."""
+        """The marks of a draft that begins here."""
         return Marks(self.moments, self.now, self.era, base=self.now, draft=object())
 
     def changed_since(self, before: "Marks") -> Rows | None:
-        """The rows on which something is different than it was then; ``None`` where nodes are."""
+        """The rows whose pods differ from ``before``; ``None`` if the nodes differ."""
         if self.era is not before.era:
             return None
         if before.draft is None or self.draft is before.draft:
             return np.flatnonzero(self.moments > before.now)
-        # What was drafted then need not have happened: those rows are looked at again.
+        # ``before`` is of another draft, whose changes may not have happened: its rows count as changed.
         return np.flatnonzero((self.moments > before.base) | (before.moments > before.base))

@@ -1,4 +1,4 @@
-"""A source that answers, and knows no node by the names that nodes have here: the first mistake with one."""
+"""Finds out why a source's values fit no node: the most common mistake in a source's configuration."""
 
 from typing import get_args
 
@@ -7,14 +7,14 @@ from bayplan.snapshot.table import NodeTable
 
 
 def known_nodes(reading: Reading, nodes: NodeTable) -> int:
-    """How many of these nodes the reading has a value for, in any of its fields."""
+    """The number of these nodes that have a value in any field of the reading."""
     keys = nodes[Keys(reading.match)]
     names = {name for field in reading.fields.values() for name in field}
     return int(keys.isin(names).sum())
 
 
 def misfit(reading: Reading, nodes: NodeTable) -> str:
-    """Why the reading says nothing of any of these nodes; ``""`` where it does, or there are none."""
+    """Why the reading has no value for any of these nodes; ``""`` if it has one, or if there are no nodes."""
     if not len(nodes) or known_nodes(reading, nodes):
         return ""
     names = [name for field in reading.fields.values() for name in field]

@@ -1,4 +1,4 @@
-"""The names of columns, and what to say of a name that none of them has."""
+"""The names of columns, and the error about an unknown name."""
 
 from collections.abc import Sequence
 
@@ -19,14 +19,14 @@ def column_names(resources: Sequence[str], aspects: Sequence[str] = ASPECTS) -> 
 
 
 def unknown_column(name: str, resources: Sequence[str]) -> UnknownColumn:
-    """The error about that name; it tells which one was meant, also of the resources that nodes here have."""
-    said, _, aspect = name.rpartition(".")
-    if said and "/" not in name and aspect in ASPECTS:
-        return UnknownColumn(f"no column {name!r}{resource_meant(said, resources, aspect=aspect)}")
-    # Also those that need pods: a typo in cpu.free is a typo first.
+    """The error about an unknown column, with a suggestion; ``resources`` are those of the nodes."""
+    resource, _, aspect = name.rpartition(".")
+    if resource and "/" not in name and aspect in ASPECTS:
+        return UnknownColumn(f"no column {name!r}{resource_meant(resource, resources, aspect=aspect)}")
+    # Also columns that need pods: a typo in cpu.free is reported as a typo first.
     known = column_names(resources)
     if "/" in name:
-        # An extended resource may be asked for that no node has.
-        known += [f"{said}.{each}" for each in ASPECTS]
+        # A policy may read an extended resource that no node has.
+        known += [f"{resource}.{each}" for each in ASPECTS]
     label = f"; a label is nodes[Label({name!r})]; `bayplan columns` lists all columns"
     return UnknownColumn(f"no column {name!r}{did_you_mean(name, known) or label}")

@@ -1,6 +1,6 @@
-"""Which nodes a node selector chooses: ``nodeSelector``, ``nodeAffinity``, the place of a volume.
+"""Evaluates node selectors: ``nodeSelector``, ``nodeAffinity`` and the node affinity of volumes.
 
-An expression is worked out once for each distinct value of its label, not once a node.
+An expression is evaluated once for each distinct value of its label, not once per node.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def with_labels(nodes: NodeTable, labels: Mapping[str, str]) -> Bools:
 
 
 def holds(nodes: NodeTable, expression: Expression) -> Bools:
-    """Where one expression over a label holds; a node without the label satisfies ``NotIn`` alone."""
+    """Where an expression over a label holds; without the label only ``NotIn`` and ``DoesNotExist`` hold."""
     values = _label(nodes, expression.key)
     wanted = expression.values or ()
     match expression.operator:
@@ -81,7 +81,7 @@ def _beyond(values: Strings, operator: str, wanted: tuple[str, ...]) -> Bools:
 
 
 def _field_holds(nodes: NodeTable, expression: Expression) -> Bools:
-    """Where an expression over ``metadata.name`` holds: the only field that there is."""
+    """Where an expression over a field holds; ``metadata.name`` is the only field."""
     wanted = expression.values or ()
     if expression.key != NAME_FIELD or len(wanted) != 1 or expression.operator not in ("In", "NotIn"):
         return np.zeros(len(nodes), dtype=np.bool_)
@@ -90,7 +90,7 @@ def _field_holds(nodes: NodeTable, expression: Expression) -> Bools:
 
 
 def named(nodes: NodeTable, name: str) -> Bools:
-    """The node of that name alone, where it is there."""
+    """Which node has that name; none if there is no such node."""
     chosen = np.zeros(len(nodes), dtype=np.bool_)
     if name in nodes.names:
         chosen[nodes.names.index(name)] = True

@@ -1,4 +1,4 @@
-"""What there is in a cluster beside nodes and pods, as far as scheduling looks at it."""
+"""Objects of other kinds than Node and Pod in a snapshot, as far as scheduling looks at them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _STEPS = 64
 
 
 class ObjectsOfKind(dict[str, Any]):
-    """The objects of one kind, by ``namespace/name`` or name, and what is looked up in them."""
+    """The objects of one kind, by ``namespace/name`` or name, with indices over them."""
 
     def __init__(
         self,
@@ -23,16 +23,16 @@ class ObjectsOfKind(dict[str, Any]):
         after: "ObjectsOfKind | None" = None,
         changed: Collection[str] = (),
     ) -> None:
-        """``changed`` are the keys of what is different from ``after``."""
+        """``changed`` are the keys of the objects that differ from those of ``after``."""
         super().__init__(objects or {})
-        # A mark and not the objects themselves: those of long ago must not be kept alive.
+        # A mark stands for the objects, so that old ones are not kept alive.
         self._mark = object()
         self._steps: tuple[tuple[object, frozenset[str]], ...] = ()
         if after is not None:
             self._steps = (*after._steps[1 - _STEPS :], (after._mark, frozenset(changed)))
 
     def changed_since(self, before: "ObjectsOfKind") -> set[str] | None:
-        """Keys of what came, went or is different; ``None`` where that is too long ago to tell."""
+        """The keys of objects added, removed or changed since; ``None`` if ``before`` is too old to tell."""
         keys: set[str] = set()
         if before is self:
             return keys
@@ -52,7 +52,7 @@ class ObjectsOfKind(dict[str, Any]):
 
     @cached_property
     def by_selected(self) -> Mapping[tuple[str, str, str], tuple[Any, ...]]:
-        """Objects with a plain selector, such as Services, by namespace and one label that they select."""
+        """Objects with a plain selector, such as Services, by namespace and the first label they select."""
         found: dict[tuple[str, str, str], list[Any]] = {}
         for one in self.values():
             for key, value in sorted((one.spec.selector or {}).items())[:1]:
@@ -65,13 +65,13 @@ NOTHING = ObjectsOfKind()
 
 @dataclass(frozen=True)
 class Objects:
-    """Objects by kind. Frozen: another cluster has others, and shares the kinds that did not change."""
+    """Objects by kind. Frozen; the next snapshot shares the kinds that did not change."""
 
     by_kind: Mapping[str, ObjectsOfKind] = field(default_factory=dict)
 
     @classmethod
     def of(cls, found: Iterable[tuple[str, NamedObject]]) -> "Objects":
-        """These objects, each with its kind; of two with one name the last one counts."""
+        """Objects from pairs of kind and object; of two with the same key the last one counts."""
         kinds: dict[str, ObjectsOfKind] = {}
         for kind, one in found:
             kinds.setdefault(kind, ObjectsOfKind())[EVERY_KIND[kind].key(one)] = one

@@ -1,4 +1,4 @@
-"""Columns with a few rows of their own: what changed is read again, the rest is copied."""
+"""Copies of columns with some rows replaced."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bayplan.snapshot.strings import Strings
 
 
 def patched(values: Values, size: int, rows: NDArray[np.intp], fresh: Values) -> Values:
-    """A copy of a column with so many rows, in which these are fresh."""
+    """A copy of a column, ``size`` rows long, with ``fresh`` values in ``rows``."""
     if isinstance(values, Strings) and isinstance(fresh, Strings):
         sized = values.with_codes(_resized(values.codes, size))
         return sized.patched(rows, [fresh[row] for row in range(len(fresh))])
@@ -22,7 +22,7 @@ def patched(values: Values, size: int, rows: NDArray[np.intp], fresh: Values) ->
 def patched_array(
     values: NDArray[Any], size: int, rows: NDArray[np.intp], fresh: NDArray[Any]
 ) -> NDArray[Any]:
-    """The same of an array."""
+    """As `patched`, for an array."""
     copy = _resized(values, size)
     copy[rows] = fresh
     copy.flags.writeable = False
@@ -30,7 +30,7 @@ def patched_array(
 
 
 def _resized(values: NDArray[Any], size: int) -> NDArray[Any]:
-    """A copy that is longer or shorter; rows that are new are filled in by whoever asked."""
+    """A copy that is longer or shorter; new rows are 0."""
     copy = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
     kept = min(size, len(values))
     copy[:kept] = values[:kept]

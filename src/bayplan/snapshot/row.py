@@ -1,4 +1,4 @@
-"""One node of a table: what a hook gets when it asks for ``node``."""
+"""A node as one row of a table: what a hook gets as ``node``."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class Node(Struct, frozen=True, eq=False, gc=False):
     """One node: what a hook gets as ``node``. ``node["cpu.free"]`` is its value in a `NodeTable` column."""
 
-    # One is made for each node and hook: a struct is made in a third of the time.
+    # A struct, since one is made for each node and hook: it takes a third of a class's time.
     _table: "NodeTable"
     _row: int
     _object: NodeObject
-    # Columns that were read, which all nodes of one loop share: to find one takes longer than to read a row.
+    # Columns already read, shared by all nodes of one loop: to find a column takes longer than to read a row.
     _columns: dict[Any, Any]
 
     @property

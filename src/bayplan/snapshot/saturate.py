@@ -1,4 +1,4 @@
-"""Sums that stop at the largest int64: a pod may ask for all of it, and two such pods for no less."""
+"""Sums that saturate at the largest int64, since a single pod may request that much."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,15 @@ _HALF = (1 << _HALF_BITS) - 1
 
 Ints = NDArray[np.int64]
 Entries = tuple[NDArray[np.integer], Ints, Ints]
-"""Places, the amount at each of them, and how many times it counts there."""
+"""Indices, the amount at each, and how many times each amount counts."""
 
 
 def add_up(size: int, parts: Sequence[Entries]) -> Ints:
-    """What comes together at each of ``size`` places; amounts are never below zero."""
+    """The saturated sum at each of ``size`` indices; amounts must not be negative."""
     highest = sum(int(amounts.max(initial=0)) * int(np.abs(times).sum()) for _, amounts, times in parts)
     if highest <= _LARGEST:
         return _plain(size, parts)
-    # In two halves, none of which can pass its end; exact, so that what is taken off again is gone.
+    # The high and low 32 bits are summed apart: neither sum overflows, and negative counts cancel exactly.
     high = _plain(size, [(at, amounts >> _HALF_BITS, times) for at, amounts, times in parts])
     low = _plain(size, [(at, amounts & _HALF, times) for at, amounts, times in parts])
     high += low >> _HALF_BITS

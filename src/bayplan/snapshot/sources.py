@@ -1,7 +1,7 @@
-"""Numbers from outside the cluster, as columns: ``nodes[Source("p95")]``.
+"""Sources as columns, ``nodes[Source("p95")]``: values from outside the cluster.
 
-Somebody else collects them (see `bayplan.state.sources`); here they are frozen: what each source said last,
-by node. A value that is missing, or older than its source allows, is NaN.
+`bayplan.state.sources` collects the values; here are frozen readings, the last values of each source by node.
+A value that is missing, or older than its source allows, is NaN.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,21 +19,22 @@ from bayplan.snapshot.columns import Values
 from bayplan.snapshot.strings import Strings
 
 Match = Literal["name", "internalIP", "hostname"]
-# More than an outage can explain: so many, and ten times as many as those who still say something.
+# Latched keys without a value are dropped above this number plus ten times the keys with a value: an outage
+# alone does not explain so many.
 _SILENT = 1_000
 _TYPES = {float: "number", str: "text", bool: "true or false"}
 
 
 class SourceMissing(LookupError):
-    """A policy reads a source that nobody collects here."""
+    """A policy reads a source that is not configured."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a source says, as a column: ``nodes[Source("p95")]``, ``nodes[Source("inventory.owner", str)]``.
+    """A source's values as a column: ``nodes[Source("p95")]``, ``nodes[Source("inventory.owner", str)]``.
 
-    The second is one of several values that the source has for each node. Numbers are floats, with NaN where
-    a value is missing or too old, and 1 for true; with ``str`` it is text, `Strings`.
+    The second is one field of a source that has several values for each node. Numbers are floats, with NaN
+    where a value is missing or too old, and 1 for true; with ``str`` it is text, `Strings`.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         return f"Source({self.name!r})"
 
     @property
@@ -57,22 +58,22 @@ class Source:
 
     @property
     def source(self) -> str:
-        """The source that it is a column of."""
+        """The name of the source."""
         return self.name.partition(".")[0]
 
     @property
     def field(self) -> str:
-        """Which of the source's values; `PLAIN` where it has one."""
+        """The field of the source; `PLAIN` if the source has one value per node."""
         return self.name.partition(".")[2]
 
     def latched(self, *, above: float, below: float) -> "Latch":
-        """A column of true and false that does not flap: true from above ``above`` until below ``below``."""
+        """A bool column that does not flap: true from above ``above`` until below ``below``."""
         return Latch(self, above, below)
 
 
 @dataclass(frozen=True)
 class Latch:
-    """A yes or no that does not flap: it turns on above one value and off below another."""
+    """A bool column that does not flap: it turns on above one value and off below another."""
 
     column: Source
     above: float
@@ -84,7 +85,7 @@ class Latch:
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         return f"{self.column.title}.latched(above={self.above:g}, below={self.below:g})"
 
     @property
@@ -94,27 +95,27 @@ class Latch:
 
     @property
     def source(self) -> str:
-        """The source that it is a column of."""
+        """The name of the source."""
         return self.column.source
 
     @property
     def field(self) -> str:
-        """Which of the source's values."""
+        """The field of the source."""
         return self.column.field
 
     def after(self, numbers: Mapping[str, float], before: frozenset[str]) -> frozenset[str]:
-        """Who is on now, by key, of those who were on before; who says nothing stays as it was."""
+        """The keys that are on now, after those on ``before``; a key without a number stays as it was."""
         on = {key for key, number in numbers.items() if number > self.above}
         stay = {key for key in before if not numbers.get(key, self.below) < self.below}
         silent = stay.difference(numbers)
         if numbers and len(silent) > _SILENT + 10 * len(numbers):
-            # Nodes come and go, and those that are gone say nothing any more.
+            # Most keys without a number are nodes that are gone.
             stay -= silent
         return frozenset(on | stay)
 
 
 class Requested:
-    """What the pods on each node requested at one moment. Small, since it outlives its table."""
+    """What the pods on each node requested at one time. Small, since it outlives its table."""
 
     def __init__(self, names: Sequence[str], requests: Sequence[Mapping[str, int]]) -> None:
         self.names = names
@@ -122,10 +123,10 @@ class Requested:
         self._columns: dict[str, NDArray[np.int64]] = {}
 
     def over(self, names: Sequence[str], resource: str) -> NDArray[np.int64]:
-        """What was requested on the nodes of these names; 0 on one that was not there."""
+        """What was requested on the nodes of these names; 0 for an unknown node."""
         column = self._columns.get(resource)
         if column is None:
-            column = np.array([there.get(resource, 0) for there in self.requests], dtype=np.int64)
+            column = np.array([requests.get(resource, 0) for requests in self.requests], dtype=np.int64)
             self._columns[resource] = column
         if names == self.names:
             return column
@@ -138,35 +139,35 @@ class Requested:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a source said: values by field, and in each field by node."""
+    """The values of a source at one time, by field and by node."""
 
     fields: Mapping[str, Mapping[str, Scalar]]
     version: int = 0
-    """Another number for another reading of the same source."""
+    """Differs between two readings of the same source."""
     match: Match = "name"
-    """Which name of a node the keys are."""
+    """What the keys are: names, internal IPs or host names of nodes."""
     latched: Mapping[Latch, frozenset[str]] = field(default_factory=dict)
     before: "Requested | None" = None
-    """What pods requested when the values were made; ``None`` where pods are not known."""
+    """What pods requested when the values were measured; ``None`` if pods are not known."""
     missed: set[str] = field(default_factory=set, compare=False)
-    """Fields that were asked for and are not there: a name that was mistyped, or one that no node has now."""
+    """Fields that a policy read and the reading lacks: mistyped, or without a value on any node now."""
 
     @cached_property
     def laid_out(self) -> Mapping[str, "LaidOut"]:
-        """The fields as lists, made on first use: at once, by whoever makes a reading for one pod alone."""
+        """The fields as lists, made on first use; an `Asker` makes them at once."""
         return {name: LaidOut(values) for name, values in self.fields.items()}
 
     @property
     def keys(self) -> "Keys":
-        """The column of the names that it knows nodes by."""
+        """The column of the keys by which the reading knows nodes."""
         return Keys(self.match)
 
     def read(self, column: Source | Latch, nodes: Iterable[NodeObject]) -> Values:
-        """The column's values, one a node."""
+        """The column's values, one per node."""
         return self.over(column, self.keys.read(list(nodes)))
 
     def over(self, column: Source | Latch, keys: Strings) -> Values:
-        """The column's values, one for each of these names of nodes."""
+        """The column's values, one for each of these keys."""
         if column.field not in self.fields:
             self.missed.add(column.field)
         if isinstance(column, Latch):
@@ -174,16 +175,16 @@ class Reading:
             if on is None:
                 on = column.after(numbers(self.fields.get(column.field, {})), frozenset())
             return places(on, keys) >= 0
-        there = self.laid_out.get(column.field, _NOTHING)
-        if len(keys.values) < len(there.names):
-            said = self.fields[column.field]
-            there = LaidOut({key: said[key] for key in keys.values if key in said})
-        at = places(there.names, keys)
-        return texts(there.values, at) if column.type is str else there.numbers[at]
+        laid_out = self.laid_out.get(column.field, _NOTHING)
+        if len(keys.values) < len(laid_out.names):
+            values = self.fields[column.field]
+            laid_out = LaidOut({key: values[key] for key in keys.values if key in values})
+        at = places(laid_out.names, keys)
+        return texts(laid_out.values, at) if column.type is str else laid_out.numbers[at]
 
 
 class LaidOut:
-    """What a source said of one field: names, values beside them, and the same as numbers."""
+    """One field of a reading as parallel lists: keys, values, and the values as numbers."""
 
     def __init__(self, values: Mapping[str, Scalar]) -> None:
         self.names = list(values)
@@ -191,7 +192,7 @@ class LaidOut:
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
-        """The values as numbers, NaN for what is none, and one NaN more at the end."""
+        """The values as numbers, NaN for those that are none, and one more NaN at the end."""
         return floats(self.values)
 
 
@@ -200,12 +201,12 @@ _NOTHING = LaidOut({})
 
 @dataclass(frozen=True)
 class Readings:
-    """What every source said last."""
+    """The last reading of each source."""
 
     by_source: Mapping[str, Reading] = field(default_factory=dict)
 
     def of(self, column: Source | Latch) -> Reading:
-        """The reading that the column is in; `SourceMissing` where there is no such source."""
+        """The reading of the column's source; raises `SourceMissing` if there is no such source."""
         found = self.by_source.get(column.source)
         if found is None:
             hint = suggest(column.source, self.by_source) if self.by_source else "; there are none"
@@ -213,7 +214,7 @@ class Readings:
         return found
 
     def with_readings(self, more: Mapping[str, Reading]) -> "Readings":
-        """These, and others beside or instead of them."""
+        """A copy with these readings added or replaced."""
         return Readings({**self.by_source, **more}) if more else self
 
 
@@ -222,27 +223,27 @@ NO_READINGS = Readings()
 
 @dataclass(frozen=True)
 class Keys:
-    """The names of nodes under which a source knows them, as a column that a table keeps."""
+    """The column of the keys by which a source knows nodes."""
 
     match: Match
 
     @property
     def title(self) -> str:
-        """How errors call it."""
+        """Its name in errors."""
         return f"Keys({self.match!r})"
 
     @property
     def meaning(self) -> str:
-        """One line for people."""
+        """One line of description."""
         return "the name under which sources know the node"
 
     def read(self, nodes: list[NodeObject]) -> Strings:
-        """One name a node."""
+        """One key per node."""
         return Strings.intern(key_of(node, self.match) for node in nodes)
 
 
 def key_of(node: NodeObject, match: Match) -> str:
-    """The name under which a source knows the node."""
+    """The key by which a source knows the node."""
     if match == "internalIP":
         return node.internal_ip
     if match == "hostname":

@@ -1,4 +1,4 @@
-"""A column of text: one value a node, compared as a whole.
+"""A text column: one value per node, compared as a whole.
 
 Each distinct text is kept once and nodes hold its number, so comparing 5,000 nodes is one NumPy
 operation instead of 5,000 string comparisons.
@@ -23,14 +23,14 @@ class Strings:
     """
 
     __hash__ = None  # type: ignore[assignment]
-    # An array beside it leaves the answer to us.
+    # Makes NumPy arrays leave comparisons with this column to this class.
     __array_ufunc__ = None
     __slots__ = ("_codes_by_value", "_found", "codes", "values")
 
     def __init__(
         self, codes: NDArray[np.int32], values: tuple[str, ...], known: dict[str, int] | None = None
     ) -> None:
-        """``known`` are the codes by value, where somebody has them already."""
+        """``known`` are the codes by value, if the caller has them already."""
         self.codes = codes
         self.values = values
         self._codes_by_value = {value: code for code, value in enumerate(values)} if known is None else known
@@ -38,7 +38,7 @@ class Strings:
 
     @classmethod
     def intern(cls, texts: Iterable[str | None]) -> "Strings":
-        """A column of these texts; ``None`` means that the node has none."""
+        """A column of these texts; ``None`` for a node without one."""
         given = list(texts)
         distinct = dict.fromkeys(given)
         distinct.pop(None, None)
@@ -49,11 +49,11 @@ class Strings:
         return cls(rows, tuple(known), known)
 
     def extended(self, texts: Iterable[str | None]) -> "Strings":
-        """The column with more rows after it."""
+        """A copy with more rows at the end."""
         return self._with(texts, lambda more: np.concatenate([self.codes, more]))
 
     def patched(self, rows: NDArray[np.intp], texts: Iterable[str | None]) -> "Strings":
-        """The column with other texts in these rows."""
+        """A copy with other texts in these rows."""
 
         def put(more: NDArray[np.int32]) -> NDArray[np.int32]:
             codes = self.codes.copy()
@@ -71,13 +71,13 @@ class Strings:
         if len(seen) == len(self.values):
             return self.with_codes(codes)
         column = Strings(codes, tuple(seen), seen)
-        # Nodes come and go, and with them texts that nobody has any more.
+        # Nodes come and go, and leave texts behind that no node has any more.
         many = len(seen) > 2 * len(column) + _SPARE
         return Strings.intern(column[row] for row in range(len(column))) if many else column
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Which nodes have a value at all."""
+        """Which nodes have a text."""
         return np.not_equal(self.codes, ABSENT)
 
     def isin(self, texts: Iterable[str]) -> NDArray[np.bool_]:
@@ -93,7 +93,7 @@ class Strings:
     def find(self, texts: Collection[str]) -> NDArray[np.int32]:
         """The code of each of these texts; `ABSENT` for one that no node has."""
         wanted = texts if isinstance(texts, list) else list(texts)
-        # A service tells of its nodes in the same order each time: comparing is faster than looking up.
+        # A source names its nodes in the same order each time: comparing is faster than looking up.
         last = self._found
         if last is not None and last[0] == wanted:
             return last[1]
@@ -105,11 +105,11 @@ class Strings:
         return codes
 
     def with_codes(self, codes: NDArray[np.int32]) -> "Strings":
-        """Other rows of the same texts."""
+        """A column with other codes of the same texts."""
         return Strings(codes, self.values, self._codes_by_value)
 
     def take(self, rows: NDArray[np.intp]) -> "Strings":
-        """The column for a choice of rows."""
+        """The column of these rows."""
         return self.with_codes(self.codes[rows])
 
     def __eq__(self, other: object) -> NDArray[np.bool_]:  # type: ignore[override]

@@ -1,7 +1,7 @@
-"""Nodes as columns: what a policy reads instead of a list of objects.
+"""The node table: nodes as NumPy columns, which policies read instead of a list of objects.
 
-A table never changes. Columns are computed on first use and kept; a choice of rows (`take`) slices
-the columns of the table it was made from, so labels are parsed once for the whole cluster.
+A table never changes. Columns are computed on first use and kept. A selection of rows (`take`) slices the
+columns of its parent, so that labels are parsed once for the whole cluster.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ from bayplan.snapshot.units import Units
 
 
 class NodeTable:
-    """Nodes, and a NumPy column for everything that is known about them: what a hook gets as ``nodes``.
+    """The nodes as NumPy columns: what a hook gets as ``nodes``.
 
     ``nodes["cpu.free"]`` is one number for each node, in the order of ``nodes.names``; ``bayplan columns``
     lists the names. Labels are ``nodes[Label("rack")]``. `count` and `sum` look at the pods on the nodes.
@@ -61,14 +61,14 @@ class NodeTable:
         self._names: Sequence[str] | None = None
         self._parent: NodeTable | None = None
         self._rows: NDArray[np.intp] | None = None
-        # Of a table with the nodes of another one and pods of its own: that one, and which of its rows.
+        # For a table made by `rows_with`: the table whose nodes it shares, and which rows of it.
         self._like: tuple[NodeTable, NDArray[np.intp]] | None = None
         self._kept = Kept() if kept is None else kept
         self._readings = NO_READINGS
 
     @property
     def names(self) -> Sequence[str]:
-        """Names of the nodes, in row order."""
+        """The names of the nodes, in row order."""
         if self._names is None:
             if self._parent is not None and self._rows is not None:
                 every = self._parent.names
@@ -93,7 +93,7 @@ class NodeTable:
 
     @property
     def pods_known(self) -> bool:
-        """Whether the table knows what runs on its nodes."""
+        """Whether the table knows the pods on its nodes."""
         return self._load is not None if self._parent is None else self._parent.pods_known
 
     def take(self, rows: NDArray[np.intp], names: Sequence[str] | None = None) -> "NodeTable":
@@ -112,7 +112,7 @@ class NodeTable:
         requested: Mapping[str, NDArray[Any]],
         of_load: Mapping[PodColumn, NDArray[Any]],
     ) -> "NodeTable":
-        """A table of these rows with other pods on them; what is known of those is given by column."""
+        """A table of these rows with other pods on them; the columns of those pods are given."""
         objects = self.objects
         part = NodeTable([objects[row] for row in rows.tolist()], load)
         part._like = (self, rows)
@@ -122,17 +122,17 @@ class NodeTable:
         return part
 
     def kept_columns(self) -> tuple[dict[str, NDArray[Any]], dict[PodColumn, NDArray[Any]]]:
-        """What pods request on each node, and what else was read of them, as far as somebody reads it."""
+        """The ``requested`` columns and the pod columns that were read lately."""
         return self._kept.of_pods()
 
     @property
     def load(self) -> Load | None:
-        """The pods on the nodes, of a table that was not taken from another."""
+        """The pods on the nodes; only of a table that was not made by `take`."""
         return self._load
 
     @property
     def tally(self) -> PodTable:
-        """The placed pods of the cluster, by kind and by row of the table that this one was taken from."""
+        """The counts of all placed pods of the cluster, by kind and by row of the root table."""
         load = self._root()[0]._load
         if load is None:
             raise PodsUnknown("counting pods")
@@ -141,7 +141,7 @@ class NodeTable:
 
     @property
     def kinds(self) -> tuple[PodKinds, int]:
-        """The kinds of the placed pods, and how many of them, the first ones, the tally has."""
+        """The kinds of pods, and how many of them (the first ones) this table's counts know."""
         load = self._root()[0]._load
         if load is None:
             raise PodsUnknown("kinds of pods")
@@ -149,21 +149,21 @@ class NodeTable:
 
     @property
     def readings(self) -> Readings:
-        """The values from outside that its columns are made of."""
+        """The readings of the sources, from which the source columns are made."""
         return self._root()[0]._readings
 
     def with_readings(self, readings: Readings) -> "NodeTable":
-        """The same nodes and pods with these values from outside; columns are shared."""
+        """The same nodes and pods with other readings; columns are shared."""
         table = NodeTable(self.objects, self._load, kept=self._kept)
         table._names = self._names
         table._readings = readings
         return table
 
     def moves_on(self) -> None:
-        """The view goes on to a next table: columns that nobody reads are older by a step.
+        """Count one step of the view to its next table; columns not read for many steps are dropped.
 
-        Called once for each table of a view. Not for what-ifs: one search for victims makes hundreds of them,
-        and columns that every pod reads would be thrown away.
+        Called once for each table of a view, and not for what-if copies: one search for victims makes
+        hundreds of those, and would drop columns that every pod reads.
         """
         self._kept.last_read.next_step()
 
@@ -175,9 +175,9 @@ class NodeTable:
         changed: NDArray[np.intp],
         loaded: NDArray[np.intp],
     ) -> "NodeTable":
-        """The table after a few changes: only these rows are computed again.
+        """The next table after a few changes: only the changed rows are computed again.
 
-        ``changed`` are rows whose Node is another one (new rows too), ``loaded`` rows whose pods are.
+        ``changed`` are rows with another Node object (new rows too), ``loaded`` rows with other pods.
         """
         resized = len(objects) != len(self)
         kept = self._kept.after(objects, load, changed=changed, loaded=loaded, resized=resized)
@@ -187,7 +187,7 @@ class NodeTable:
         return table
 
     def _names_after(self, objects: list[NodeObject], changed: NDArray[np.intp]) -> Sequence[str] | None:
-        """Our names, where the nodes that changed have still the same ones."""
+        """This table's names, if the changed rows still have the same ones; otherwise ``None``."""
         names = self._names
         if names is None or len(objects) != len(names):
             return None
@@ -206,7 +206,7 @@ class NodeTable:
         if isinstance(column, str):
             if self._parent is None and self._like is None:
                 return self._named(column)
-            # A part of a table is soon thrown away: what it has, by whatever way, it has by name.
+            # A part of a table lives for one request: keep every column by its name, the shortest way.
             known = self._kept.named.get(column)
             if known is None:
                 known = self._kept.named[column] = self._named(column)
@@ -242,7 +242,7 @@ class NodeTable:
         return Node(self, place, self.objects[place], {})
 
     def count(self, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
-        """How many of these pods are on each node or, with ``by``, in each node's rack, zone, ...
+        """The number of these pods on each node or, with ``by``, in each node's rack, zone, ...
 
         ``nodes.count(PodLabel("app") == "db", by="zone")``. All placed pods of the cluster count, terminating
         ones too, finished ones not. Several columns in ``by`` are one domain together. A node without one of
@@ -254,9 +254,9 @@ class NodeTable:
         return self._over_pods(lambda pods, nodes: pods.count(where, nodes), by)
 
     def around(self, weights: NDArray[np.int64] | NDArray[np.bool_]) -> Around:
-        """What pods weigh on every node of the cluster, as each of our nodes sees it.
+        """The weight of the pods on every node of the cluster, as each node of this table sees it.
 
-        ``weights`` has the weight of a pod of each kind.
+        ``weights`` has the weight of one pod of each kind.
         """
         root, rows = self._root()
         load = root._load
@@ -271,15 +271,15 @@ class NodeTable:
         return Around(before, change if rows is None else change[rows])
 
     def sum(self, resource: str, where: Condition = EVERY_POD, *, by: By | None = None) -> NDArray[np.int64]:
-        """What these pods request of a resource, on each node or in each domain; otherwise as `count`."""
+        """The sum of what these pods request of a resource, on each node or in each domain; see `count`."""
         if not is_resource(resource):
             raise UnknownColumn(f"no resource {resource!r}{resource_meant(resource, self.resources)}")
         return self._over_pods(lambda pods, nodes: pods.sum(resource, where, nodes), by)
 
     def growth(self, resource: str, *, since: Source) -> NDArray[np.int64]:
-        """How much more pods request of a resource now than when the source was read, for each node.
+        """How much more the pods on each node request of a resource now than when the source was read.
 
-        Usage that was measured does not include pods that came later: add this to it.
+        Measured usage does not include pods that came later: add this to it.
         """
         root, rows = self._root()
         before = root._readings.of(since).before
@@ -289,20 +289,20 @@ class NodeTable:
         return grown if rows is None else grown[rows]
 
     def ours(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The values of these nodes, out of ``values`` that has one for each node of the whole cluster."""
+        """The values of this table's rows, out of ``values`` with one for each node of the cluster."""
         _, rows = self._root()
         return values if rows is None else values[rows]
 
     @property
     def every_name(self) -> Sequence[str]:
-        """The names of the table that everything was taken from."""
+        """The names of all nodes of the root table."""
         return self._root()[0].names
 
     @property
     def origin(self) -> tuple[Sequence[str], NDArray[np.uint32]]:
-        """The names of the table that everything was taken from, and which of them our rows are.
+        """The names of all nodes of the root table, and the rows of this table in it.
 
-        Tables that follow one another share their names, so that this is small to keep.
+        Successive tables share their names, so that keeping this costs little.
         """
         root, rows = self._root()
         if rows is None:
@@ -311,7 +311,7 @@ class NodeTable:
 
     @property
     def requested_now(self) -> Requested | None:
-        """What pods request on each node, to be looked at later; ``None`` where pods are not known."""
+        """What pods request on each node now, to compare with later; ``None`` if pods are not known."""
         return Requested(self.names, self._load.requests) if self._load is not None else None
 
     def pods(self, row: int) -> tuple[Pod, ...]:
@@ -346,21 +346,21 @@ class NodeTable:
     def _counted_in_cases(
         self, where: Condition, by: By, before: PodTable, now: PodTable
     ) -> NDArray[np.int64]:
-        """As `count`, each node with its own pods changed, and all others as they are."""
+        """As `count` with ``by``, where each node sees only its own pods changed (`Snapshot.cases`)."""
         root, rows = self._root()
-        there = before.count(where, len(root))
-        domains = over_domains(there, root[column_of(by)])
-        totals = np.where(domains < 0, domains, domains + now.count(where, len(root)) - there)
+        unchanged = before.count(where, len(root))
+        domains = over_domains(unchanged, root[column_of(by)])
+        totals = np.where(domains < 0, domains, domains + now.count(where, len(root)) - unchanged)
         return totals if rows is None else totals[rows]
 
     def _root(self) -> "tuple[NodeTable, NDArray[np.intp] | None]":
-        """The table that everything was taken from, and where our rows are in it."""
-        # A part of a part is made of the whole: a parent has no parent.
+        """The root table, and this table's rows in it; ``None`` for all rows."""
+        # `take` makes a part of the root even from a part: a parent has no parent.
         return (self, None) if self._parent is None else (self._parent, self._rows)
 
     @property
     def resources(self) -> list[str]:
-        """Every resource that a node here has: the native ones first."""
+        """All resources that a node of this table has, the native ones first."""
         found: set[str] = set()
         for node in self.objects:
             if node.status is not None:
@@ -369,19 +369,19 @@ class NodeTable:
 
     @property
     def read_of_objects(self) -> list[Column]:
-        """The columns that somebody has read of the Node objects alone, such as labels."""
+        """The columns that were read from Node objects alone, such as labels."""
         return list(self._root()[0]._kept.static)
 
     @property
     def resources_read(self) -> list[str]:
-        """The resources that somebody has read a column of, whether or not a node has them."""
+        """The resources of which a column was read, whether or not a node has them."""
         kept = self._root()[0]._kept
         of_nodes = [column.name for column in kept.static if isinstance(column, Resource)]
         return list(dict.fromkeys([*of_nodes, *(name.rpartition(".")[0] for name in kept.named)]))
 
     @property
     def column_names(self) -> list[str]:
-        """Every column that has a name of its own."""
+        """The names of all named columns."""
         return column_names(self.resources, ASPECTS if self.pods_known else ASPECTS[:2])
 
     def _named(self, name: str) -> Any:

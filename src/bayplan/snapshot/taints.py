@@ -1,4 +1,4 @@
-"""Taints as a column: nodes with the same taints are one case, however many they are."""
+"""Taints as a text column, so that a toleration is checked once per distinct set of taints."""
 
 from dataclasses import dataclass
 
@@ -14,11 +14,11 @@ _TAINTS = msgspec.json.Decoder(tuple[Taint, ...])
 
 @dataclass(frozen=True)
 class TaintSets:
-    """The taints of each node as one text; ``decoded`` gives them back."""
+    """The column of each node's taints, encoded as one text; ``decoded`` reads it back."""
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         return "taints"
 
     @property
@@ -27,14 +27,14 @@ class TaintSets:
         return "taints of the node, all of them as one text"
 
     def read(self, nodes: list[NodeObject]) -> Values:
-        """One text a node; absent where it has no taints."""
+        """One text per node; absent for a node without taints."""
         return Strings.intern(
             msgspec.json.encode(node.taints).decode() if node.taints else None for node in nodes
         )
 
     @staticmethod
     def decoded(text: str) -> tuple[Taint, ...]:
-        """The taints behind a text of the column."""
+        """The taints in a text of the column."""
         return _TAINTS.decode(text)
 
 

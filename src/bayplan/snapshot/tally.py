@@ -1,8 +1,8 @@
-"""Placed pods, counted by what rules between pods look at.
+"""The tally counts placed pods by kind and row, for policies that look at other pods.
 
 Pods that are alike (namespace, labels, owner, requests, terms, ports) are of one *kind*; a cluster of 150,000
-pods has some thousand kinds. "How many pods like this are on each node" is then a question about kinds and
-one vector operation over counts, whatever the number of pods.
+pods has some thousand kinds. To count the pods on each node that match a condition, the condition is
+evaluated once per kind, and the counts are added up by one vector operation, whatever the number of pods.
 """
 
 import threading
@@ -21,14 +21,14 @@ from bayplan.snapshot.strings import Strings
 
 Bools = NDArray[np.bool_]
 
-# Changes since the last fold are looked at one by one in each question; folding costs some 15 ms.
+# Each count goes through all changes since the last fold; a fold costs some 15 ms.
 _FOLD = 4096
 _COLUMNS_KEPT = 500
 
 
 @dataclass(frozen=True)
 class PodKind:
-    """What pods of one kind have in common."""
+    """What all pods of one kind have in common."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -36,18 +36,18 @@ class PodKind:
     """UID of the controller, or ``""``."""
     requests: Mapping[str, int]
     affinity: Affinity
-    """Its terms about other pods; those about nodes need not be the same for all."""
+    """The terms about other pods; the terms about nodes may differ within a kind."""
     host_ports: tuple[HostPort, ...]
     terminating: bool
     affinity_text: bytes
-    """The terms about other pods as one text: kinds with the same terms have the same."""
+    """The terms about other pods as one text, equal for equal terms."""
 
 
 Fact = TypeVar("Fact")
 
 
 class Condition(Protocol):
-    """A choice of pods."""
+    """Says which pods to count."""
 
     def over(self, kinds: "PodKinds", count: int) -> Bools:
         """One bool for each of the first ``count`` kinds."""
@@ -55,7 +55,7 @@ class Condition(Protocol):
 
 
 class PodKinds:
-    """Kinds of pods that were seen. It only grows, so a number once given stays right."""
+    """The kinds of pods seen so far, numbered. It only grows, so that a number stays valid."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -96,15 +96,15 @@ class PodKinds:
         with self._lock:
             number = self._numbers.get(key)
             if number is None:
-                # The number last: whoever finds one, without the lock or after a deadline that fell in
-                # between, finds the kind too.
+                # The number is published last: a reader that finds it, without the lock or after a deadline
+                # that struck between the two lines, finds the kind too.
                 number = len(self._kinds)
                 self._kinds.append(kind)
                 self._numbers[key] = number
         return number
 
     def only(self, numbers: NDArray[np.int64]) -> "PodKinds":
-        """Others, in which these kinds, in this order, are the first ones and all."""
+        """A new `PodKinds` with only these kinds, numbered in this order."""
         fewer = PodKinds()
         with self._lock:
             keys = {number: key for key, number in self._numbers.items()}
@@ -117,11 +117,11 @@ class PodKinds:
         return len(self._kinds)
 
     def namespaces(self, count: int) -> Strings:
-        """Namespace of each kind."""
+        """The namespace of each kind."""
         return self._texts("namespace", count, lambda kind: kind.namespace)
 
     def owners(self, count: int) -> Strings:
-        """UID of each kind's controller; absent for pods made by hand."""
+        """The UID of each kind's controller; absent for pods without one."""
         return self._texts("owner", count, lambda kind: kind.owner or None)
 
     def label(self, key: str, count: int) -> Strings:
@@ -129,7 +129,7 @@ class PodKinds:
         return self._texts(f"label {key}", count, lambda kind: kind.labels.get(key))
 
     def terminating(self, count: int) -> Bools:
-        """Which kinds are of pods that are being deleted."""
+        """Whether pods of each kind are being deleted."""
         return self._texts("terminating", count, lambda kind: "" if kind.terminating else None).present
 
     def amounts(self, resource: str, count: int) -> NDArray[np.int64]:
@@ -144,18 +144,18 @@ class PodKinds:
         return known[:count]
 
     def facts(self, name: str, count: int, read: Callable[[PodKind], Fact]) -> list[Fact]:
-        """Something about each kind, at least of the first ``count``; read once a kind and kept by name."""
+        """A fact about at least the first ``count`` kinds; read once per kind and kept under its name."""
         known = self._facts.setdefault(name, [])
         if len(known) < count:
-            # Two threads may be here at once: each writes the same facts to the same places, and who read
-            # fewer kinds must not cut off what the other one wrote.
+            # Two threads may be here at once: both write the same facts to the same places, and the thread
+            # that read fewer kinds must not cut off what the other wrote.
             start = len(known)
             fresh = [read(kind) for kind in self._kinds[start:]]
             known[start : start + len(fresh)] = fresh
         return known
 
     def kept(self, name: str, make: Callable[[], Fact]) -> Fact:
-        """Something that somebody keeps beside the kinds, such as an index of them; made on first use."""
+        """A value kept together with the kinds, such as an index of them; made on first use."""
         known: Fact | None = self._kept.get(name)
         if known is None:
             known = self._kept.setdefault(name, make())
@@ -165,7 +165,8 @@ class PodKinds:
         known = self._columns.get(name)
         if known is None:
             if len(self._columns) >= _COLUMNS_KEPT:
-                # Whoever makes a pod chooses the labels that it asks about. Anew: what is used comes back.
+                # Pods choose the labels that they ask about, so the number of columns has no bound. All are
+                # dropped; those in use are computed again.
                 self._columns = {}
             known = Strings.intern([read(kind) for kind in self._kinds[:count]])
             self._columns[name] = known
@@ -177,13 +178,13 @@ class PodKinds:
 
 @dataclass(frozen=True)
 class _Entries:
-    """So many pods of a kind on a row, more or fewer: one line an entry."""
+    """Entries of a count: the kind's number, the row, and by how many pods the count changes."""
 
     numbers: NDArray[np.int32] | NDArray[np.int64]
     rows: NDArray[np.int32] | NDArray[np.int64]
     counts: NDArray[np.int64]
     by_kind: bool = False
-    """Whether those of one kind stand together, kinds in order: then they are found and not looked for."""
+    """Whether entries are sorted by kind, so that a binary search finds them."""
 
     @classmethod
     def of(cls, entries: Sequence[tuple[int, int, int]]) -> "_Entries":
@@ -198,13 +199,13 @@ class _Entries:
         return int(self.rows.max(initial=0))
 
     def where(self, chosen: Bools) -> NDArray[np.intp]:
-        """The places of the entries of these kinds."""
+        """The indices of the entries of the chosen kinds."""
         if not self.by_kind:
             return np.flatnonzero(chosen.take(self.numbers))
         kinds = np.flatnonzero(chosen).astype(np.int32)
         starts = self.numbers.searchsorted(kinds, "left")
         lengths = self.numbers.searchsorted(kinds, "right") - starts
-        # One range after the other: where each begins, less what came before it, and on from there.
+        # Concatenate the ranges [start, start + length) of all kinds without a loop.
         before = np.cumsum(lengths) - lengths
         return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
 
@@ -213,7 +214,7 @@ _Picked = list[tuple[_Entries, NDArray[np.intp]]]
 
 
 class PodTable:
-    """How many pods of each kind are on each node. Frozen: a few parts, whose sum is the truth."""
+    """The number of pods of each kind on each row. Frozen; the counts are the sum of a few parts."""
 
     __slots__ = ("_kind_count", "_kinds", "_last", "_numbers", "_parts")
 
@@ -222,31 +223,31 @@ class PodTable:
         self._kind_count = len(kinds)
         self._parts = tuple(part for part in parts if len(part))
         self._last: tuple[Bools, _Picked] | None = None
-        # By identity: evictions are tried over and over with the same pods.
+        # By identity: a search for victims evicts the same pods over and over.
         self._numbers: dict[int, tuple[Pod, int]] = {}
 
     @classmethod
     def of(cls, pods_by_row: Iterable[Sequence[Pod]]) -> "PodTable":
-        """The table of pods that are given row by row."""
+        """A table of these pods, given row by row."""
         kinds = PodKinds()
         entries = [(kinds.number(pod), row, 1) for row, pods in enumerate(pods_by_row) for pod in pods]
         return cls(kinds, (_Entries.of(entries),))
 
     def count(self, where: Condition, nodes: int) -> NDArray[np.int64]:
-        """How many of these pods are on each of the first ``nodes`` rows."""
+        """The number of these pods on each of the first ``nodes`` rows."""
         return self._total(where, nodes, None)
 
     def sum(self, resource: str, where: Condition, nodes: int) -> NDArray[np.int64]:
-        """What these pods request of a resource, on each of the first ``nodes`` rows."""
+        """The sum of what these pods request of a resource, on each of the first ``nodes`` rows."""
         return self._total(where, nodes, self._kinds.amounts(resource, self._kind_count))
 
     @property
     def kinds(self) -> tuple[PodKinds, int]:
-        """The kinds of pods, and how many of them, the first ones, are in this table."""
+        """The kinds of pods, and how many of them (the first ones) this table knows."""
         return self._kinds, self._kind_count
 
     def weigh(self, weights: NDArray[np.int64] | Bools, nodes: int) -> NDArray[np.int64]:
-        """What the pods on each of the first ``nodes`` rows weigh, given the weight of a pod of each kind."""
+        """The weight of the pods on each of the first ``nodes`` rows, by the weight of a pod of each kind."""
         weighty = weights.astype(np.bool_, copy=False)
         total = np.zeros(self._rows(nodes), dtype=np.int64)
         if weighty.any():
@@ -287,12 +288,12 @@ class PodTable:
         return total[:nodes]
 
     def _rows(self, nodes: int) -> int:
-        """How many rows to add up; one that is gone may still stand in two parts, and is nothing in sum."""
+        """How many rows to add up; removed rows may still have entries in two parts, with a sum of 0."""
         return max(nodes, 1 + max((part.highest_row for part in self._parts), default=0))
 
     def _pick(self, chosen: Bools) -> _Picked:
-        """Where pods of these kinds are in each part."""
-        # One rule asks about the same pods several times: how many, how much of this, how much of that.
+        """The entries of the chosen kinds in each part."""
+        # One policy asks about the same pods several times: their number, their CPU, their memory.
         last = self._last
         if last is None or not np.array_equal(last[0], chosen):
             picked = [(part, part.where(chosen)) for part in self._parts]
@@ -301,7 +302,7 @@ class PodTable:
 
 
 class GrowingTable:
-    """Counts to which pods are added, and frozen tables of them, each of which costs what was added alone."""
+    """Counts to which pods can be added; freezing them costs only as much as was added."""
 
     def __init__(self, kinds: PodKinds, parts: tuple[_Entries, ...]) -> None:
         self._kinds = kinds
@@ -318,7 +319,7 @@ class GrowingTable:
 
 
 class Tally:
-    """Counts that change: one pod more, one pod less, in constant time."""
+    """Counts that pods are added to and taken from, in constant time."""
 
     def __init__(self) -> None:
         self._kinds = PodKinds()
@@ -331,17 +332,17 @@ class Tally:
         self._since.append(self._kinds.number(pod), row, by)
 
     def freeze(self) -> PodTable:
-        """The counts as they are now: what was counted before is shared, not copied."""
-        # Kinds are also made of pods that only might be placed.
+        """The counts as they are now; entries are shared, not copied."""
+        # What-if placements add kinds too, so kinds may grow without entries.
         if len(self._since) > _FOLD or len(self._kinds) > 2 * self._kinds_in_use + _FOLD:
             self._base = _folded(self._base, self._since.entries())
-            # Another one: frozen tables look at the old one for as long as they live.
+            # A new object: frozen tables keep views of the old one.
             self._since = _Growing()
             self._forget_kinds()
         return PodTable(self._kinds, (self._base, self._since.entries()))
 
     def _forget_kinds(self) -> None:
-        """Kinds of which there is no pod any more go, where they are most; frozen tables keep theirs."""
+        """Drop the kinds without pods if they are the majority; frozen tables keep theirs."""
         used, numbers = np.unique(self._base.numbers, return_inverse=True)
         self._kinds_in_use = len(used)
         if len(self._kinds) > 2 * len(used):
@@ -350,7 +351,7 @@ class Tally:
 
 
 def _folded(base: _Entries, recent: _Entries) -> _Entries:
-    """Both as one, a line a pair, without those that add up to nothing."""
+    """Both as one, with one entry for each kind and row; entries that add up to 0 are dropped."""
     keys = np.concatenate(
         [part.numbers.astype(np.int64) << 32 | part.rows.astype(np.int64) for part in (base, recent)]
     )
@@ -364,7 +365,7 @@ def _folded(base: _Entries, recent: _Entries) -> _Entries:
 
 
 class _Growing:
-    """Entries that come one by one. What was handed out stays as it was: new ones are written behind it."""
+    """Entries that are appended one by one; `entries` returns views, which later appends do not change."""
 
     def __init__(self, room: int = 2 * _FOLD) -> None:
         self._table = np.empty((3, room), dtype=np.int64)

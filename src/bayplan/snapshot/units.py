@@ -1,8 +1,8 @@
-"""A resource that comes in devices: how much is free on each device of each node.
+"""Units are a resource in devices: how much of it is free on each device of each node.
 
-Kubernetes counts an extended resource per node; which of four GPUs a pod got is nobody's business but
-ours. What a pod got stands in one annotation, written in the same request that binds it, so the free
-column is made of nothing but nodes and pods: there is no other record that could disagree.
+Kubernetes counts an extended resource per node; which of four GPUs a pod got, only Bayplan tracks. A pod's
+allocation is one annotation, written in the same request that binds it, so that the free amounts follow from
+nodes and pods alone: no other record could disagree.
 """
 
 import re
@@ -21,13 +21,13 @@ from bayplan.snapshot.columns import Label, NodeAnnotation
 from bayplan.snapshot.strings import Strings
 
 ALLOCATION = "bayplan.dev/allocation"
-"""The annotation of a bound pod that says what it got: resource, device, amount."""
+"""The annotation of a bound pod with its allocation: resource, device, amount."""
 
 NO_DEVICE = -1
 _DEVICES = re.compile(r"(?:(\d{1,4})x)?(\d{1,15})")
 _DEVICES_LIMIT = 1024
 
-# A pod on eight devices needs less.
+# The longest annotation whose decoded form is kept; that of a pod on eight devices is shorter.
 _KEPT_TEXT = 256
 
 Taken = dict[str, dict[int, int]]
@@ -36,7 +36,7 @@ _TAKEN = msgspec.json.Decoder(Taken)
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a pod gets on a node, as an ``allocate`` hook returns it. `Units.take` makes one.
+    """What a pod gets on a node: the result of an ``allocate`` hook. `Units.take` makes one.
 
     ``gpu.take(0, 500) | gpu.take(1, 300)`` is both together. ``annotate`` are further annotations of the pod,
     such as those that a device plugin reads.
@@ -47,7 +47,7 @@ class Allocation:
     annotate: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Here it is the line of whoever made it; written on a pod, it would be nobody's.
+        # Checked here, so that the error names the policy's line.
         try:
             taken = {
                 _text(resource): {index(device): index(amount) for device, amount in devices.items()}
@@ -63,7 +63,7 @@ class Allocation:
         object.__setattr__(self, "annotate", annotate)
 
     def annotations(self) -> dict[str, str]:
-        """Everything to be written on the pod."""
+        """All annotations to be written on the pod."""
         # Sorted, so that the same allocation is always the same text.
         written = {name: dict(sorted(devices.items())) for name, devices in sorted(self.taken.items())}
         return {**self.annotate, ALLOCATION: msgspec.json.encode(written).decode()}
@@ -92,7 +92,7 @@ class Units:
 
     @property
     def title(self) -> str:
-        """How errors and ``bayplan columns`` call it."""
+        """Its name in errors and in ``bayplan columns``."""
         return f"Units({self.resource!r})"
 
     @property
@@ -101,44 +101,44 @@ class Units:
         return f"{self.resource} that is free, device by device"
 
     def need(self, pod: Pod) -> int:
-        """What the pod asks for."""
+        """How much of the resource the pod requests."""
         return pod.request(self.resource)
 
     def take(
         self, devices: int | Iterable[int], amount: int, *, annotate: Mapping[str, str] | None = None
     ) -> Allocation:
-        """An `Allocation` of so much of one device, or of each of several."""
+        """An `Allocation` of ``amount`` of one device, or of each of several."""
         numbers = devices if isinstance(devices, Iterable) else (devices,)
         return Allocation({self.resource: {int(device): int(amount) for device in numbers}}, annotate or {})
 
     def sizes(self, node: NodeObject) -> tuple[int, ...]:
-        """How much each device of the node has; none where nobody says."""
+        """The size of each device of the node; empty if the node does not say."""
         return device_sizes(self.capacity.texts(node).get(self.capacity.key))
 
     def largest(self, capacities: Strings) -> NDArray[np.int64]:
-        """The size of each node's largest device, out of the column of capacities; 0 without one."""
+        """The size of each node's largest device, from the column of capacities; 0 without devices."""
         sizes = [max(device_sizes(text), default=0) for text in capacities.values]
-        # The code of an absent text is -1: the last place.
+        # The code of an absent text is -1, which is the last index.
         return np.array([*sizes, 0], dtype=np.int64)[capacities.codes]
 
     def given_to(self, pod: Pod) -> Mapping[int, int]:
-        """What we gave a pod, by device; nothing where its claim cannot be true.
+        """What a pod's annotation allocates, by device; empty if it cannot be true.
 
-        Anybody may have written the annotation: it counts for what the pod asks for, on each device up to
-        that, and only where all of it is accounted for.
+        Anybody may have written the annotation. So each device counts up to what the pod requests, and the
+        annotation counts only if it covers the whole request.
         """
         return self._given(pod, self.need(pod))
 
     def read_loaded(
         self, nodes: Sequence[NodeObject], pods: Sequence[Iterable[Pod]], *, devices: int = 0
     ) -> NDArray[np.int64]:
-        """What is free on these nodes, at least ``devices`` columns wide."""
+        """What is free on each device of these nodes, at least ``devices`` columns wide."""
         sizes = [self.sizes(node) for node in nodes]
         width = max([devices, *(len(size) for size in sizes)])
         free = np.full((len(nodes), width), NO_DEVICE, dtype=np.int64)
-        for row, (size, there) in enumerate(zip(sizes, pods, strict=True)):
+        for row, (size, pods_there) in enumerate(zip(sizes, pods, strict=True)):
             if size:
-                free[row, : len(size)] = self._left(size, there)
+                free[row, : len(size)] = self._left(size, pods_there)
         return free
 
     def _left(self, sizes: tuple[int, ...], pods: Iterable[Pod]) -> list[int]:
@@ -149,7 +149,7 @@ class Units:
         return left
 
     def held_by(self, pod: Pod, devices: int) -> Mapping[int, int]:
-        """What a bound pod holds, by device. One that Bayplan gave nothing may use any: it counts on all."""
+        """What a bound pod holds, by device; without an allocation it may use any, and counts on all."""
         need = self.need(pod)
         if not need:
             return {}
@@ -169,8 +169,8 @@ def _text(given: object) -> str:
 
 
 def taken(text: str) -> Taken:
-    """What an allocation annotation says; nothing where somebody wrote nonsense into it."""
-    # Whoever owns a pod can write another long text into it each second: such a one is not kept.
+    """The amounts in an allocation annotation, by resource and device; empty if it cannot be read."""
+    # A pod's owner could write a new long text each second: long ones are not kept.
     return _taken(text) if len(text) <= _KEPT_TEXT else _taken.__wrapped__(text)
 
 
@@ -188,7 +188,7 @@ def _taken(text: str) -> Taken:
 
 @lru_cache(maxsize=65536)
 def device_sizes(text: str | None) -> tuple[int, ...]:
-    """Sizes of a node's devices; none where the text is missing or cannot be read."""
+    """The sizes of a node's devices; empty if the text is missing or cannot be read."""
     sizes: list[int] = []
     for part in (text or "").replace(" ", "").split(","):
         match = _DEVICES.fullmatch(part)

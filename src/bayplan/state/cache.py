@@ -1,7 +1,8 @@
-"""Nodes and pods as the watch tells them, and snapshots of them on demand.
+"""The cache: nodes and pods as the watches report them, and snapshots of them on demand.
 
-An event touches the rows it is about; a snapshot computes only touched rows again and shares the rest
-with the one before. One task owns the cache; snapshots are frozen and may be read anywhere.
+A watch event marks the rows of the nodes it touches. The next snapshot recomputes only those rows and shares
+all others with the previous snapshot. One task owns the cache; snapshots are frozen and any thread may read
+them.
 """
 
 import math
@@ -26,51 +27,51 @@ from bayplan.state.objects import ObjectStore
 from bayplan.state.siblings import Siblings
 
 Pods = dict[str, Pod]
-_Later = Callable[[], list[Pod]] | None
+_LazyPods = Callable[[], list[Pod]] | None
 
-_TRACES = 20_000
-"""How many pods may go before a snapshot is taken that nobody asked for."""
-_GAPS = 1000
-"""How many gaps in the line of waiting pods are left alone."""
+_GONE_LIMIT = 20_000
+"""How many pods may go until the cache takes a snapshot by itself, to free their memory."""
+_GAP_LIMIT = 1000
+"""How many gaps in the list of waiting pods are tolerated before it is compacted."""
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """Where a pod is going to be, and what it got there, before the watch knows."""
+    """A pod that we count on a node, with its allocation, before the watch reports it there."""
 
     uid: str
     node: str
     annotations: Mapping[str, str]
     told: bool
-    """Whether the watch has told of this very pod: what it tells of a namesake is newer then."""
+    """Whether the watch has reported this UID: a report of another UID is then a newer pod."""
     plain: Pod
-    """The pod as it is without all that."""
+    """The pod without the assumed node and annotations."""
     bound_at: float = math.inf
-    """When the API server had said that it is so."""
+    """When the API server confirmed the bind, by the monotonic clock."""
 
     def shown(self) -> Pod:
-        """The pod as it will be."""
+        """The pod with the assumed node and annotations."""
         pod = self.plain
         annotations = {**pod.annotations, **self.annotations}
         metadata = msgspec.structs.replace(pod.metadata or NO_META, annotations=annotations)
         spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=self.node)
         shown = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
-        # What was worked out about the pod depends neither on its node nor on its annotations.
+        # The pod's cached properties depend neither on its node nor on its annotations.
         shown.__dict__.update(pod.__dict__)
         return shown
 
 
-def _is(known: Pod | None, pod: Pod) -> bool:
-    """Whether it is that pod, and not another one of the same name."""
+def _same_pod(known: Pod | None, pod: Pod) -> bool:
+    """Whether both have the same UID; a new pod may have the name of an old one."""
     return known is not None and known.uid == pod.uid
 
 
 def _same_but_version(known: Pod, pod: Pod) -> bool:
-    """Whether two states of a pod differ in nothing that anybody goes by."""
+    """Whether two states of a pod are equal except for their resourceVersion."""
     if known.spec != pod.spec or known.status != pod.status or known.annotations != pod.annotations:
         return False
     now = pod.metadata or NO_META
-    # No annotations are written in two ways.
+    # "No annotations" is either None or an empty map; both were compared as equal above.
     was = msgspec.structs.replace(
         known.metadata or NO_META, resource_version=now.resource_version, annotations=now.annotations
     )
@@ -83,8 +84,8 @@ def _same_node_but_version(known: NodeObject, node: NodeObject) -> bool:
     return known.spec == node.spec and known.status == node.status and was == node.metadata
 
 
-def _asks_the_same(known: Pod, pod: Pod) -> bool:
-    """Whether the sum of what is requested on its node is the same with either."""
+def _requests_stay(known: Pod, pod: Pod) -> bool:
+    """Whether the sum of requests on the node stays the same when ``pod`` replaces ``known``."""
     if known.node_name != pod.node_name or pod.finished:
         return False
     try:
@@ -94,19 +95,19 @@ def _asks_the_same(known: Pod, pod: Pod) -> bool:
 
 
 class Cache:
-    """The cluster, kept up to date."""
+    """Nodes, pods and assumptions about pods; makes snapshots of them."""
 
     def __init__(self, *, nodes_only: bool = False) -> None:
-        """With ``nodes_only`` nobody tells of pods, and snapshots do not know any."""
+        """With ``nodes_only`` pods are not watched, and snapshots say that pods are unknown."""
         self._nodes_only = nodes_only
         self._rows: dict[str, int] = {}
         self._objects: list[NodeObject] = []
         self._pods: Pods = {}
-        self._on_row: list[Pods] = []
-        self._on_unknown: dict[str, Pods] = {}
-        # Those that wait, in the order they came, with gaps; and the place of each.
-        self._line: Pieces[Pod | None] = Pieces()
-        self._places: dict[str, int] = {}
+        self._pods_on_row: list[Pods] = []
+        self._pods_on_unknown_node: dict[str, Pods] = {}
+        # Pods without a node, in order of arrival, None where one has gone; and the index of each, by key.
+        self._waiting: Pieces[Pod | None] = Pieces()
+        self._waiting_places: dict[str, int] = {}
         self._assumed: dict[str, Assumption] = {}
         self._unsettled: Mapping[str, str] = {}
         self._siblings = Siblings()
@@ -115,39 +116,40 @@ class Cache:
         self._placed: Pieces[tuple[Pod, ...]] = Pieces()
         self._changed: set[int] = set()
         self._loaded: set[int] = set()
-        # Of those: where pods came and none went, they are added to the sum.
-        self._came: dict[int, list[Pod]] = {}
+        # Rows of _loaded where pods came and none left: the new requests are added to the old sum.
+        self._added: dict[int, list[Pod]] = {}
+        # Rows of _loaded where a pod left: the sum is computed anew.
         self._recount: set[int] = set()
-        # Pods that went, or changed, since the last snapshot: each leaves traces until the next one.
+        # How many pods left or changed since the last snapshot; each takes memory until the next one.
         self._gone = 0
         self._rows_moved = False
         self._dirty = False
         self.doubtful: set[str] = set()
-        """Pods that count by assumption and were not in the last list: are they there?"""
+        """Keys of assumed pods that the last list lacked: `LiveView` asks the API server for each."""
         self.objects = ObjectStore()
-        """What there is beside nodes and pods, where somebody watches it."""
+        """Watched objects of other kinds than Node and Pod."""
         self.version = 0
-        """Counts what changes the judgement of nodes: nodes, and pods on them; not pods that wait."""
+        """Grows with each change that may change a verdict: of nodes and placed pods, not of waiting pods."""
         load, pods = (None, None) if nodes_only else (Load([], []), ())
         self._last = Snapshot(NodeTable([], load), pods, marks=Marks.begin(0))
 
     @property
     def node_count(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self._objects)
 
     @property
     def pod_count(self) -> int:
-        """How many pods there are, placed or waiting."""
+        """The number of pods, placed or waiting."""
         return len(self._pods)
 
     def put_node(self, node: NodeObject) -> None:
-        """A node is there, or is different."""
+        """Add or update a node."""
         row = self._rows.get(node.name)
         if row is None:
             row = self._append(node)
         elif _same_node_but_version(self._objects[row], node):
-            # A kubelet says every few minutes that it is still there, in a field that nobody goes by.
+            # A kubelet writes the node's status every few minutes; only fields that we do not read differ.
             return
         self._objects[row] = node
         self._changed.add(row)
@@ -155,86 +157,84 @@ class Cache:
         self.version += 1
 
     def drop_node(self, name: str) -> None:
-        """A node is gone; its pods may outlive it and come back with it."""
+        """Remove a node. Its pods stay known: they may outlive it, and it may come back."""
         row = self._rows.pop(name, None)
         if row is None:
             return
-        orphans = self._on_row[row]
+        orphans = self._pods_on_row[row]
         for pod in orphans.values():
             self._tally.add(pod, row, -1)
         if orphans:
-            self._on_unknown[name] = orphans
+            self._pods_on_unknown_node[name] = orphans
         self._close_gap(row)
         self._rows_moved = self._dirty = True
         self.version += 1
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod is there, or is different, as the watch tells; a finished one holds nothing any more."""
+        """Add or update a pod that the watch reports; a finished pod is removed."""
         assumption = self._assumed.get(pod.key)
         if assumption is not None and not assumption.told:
             if assumption.uid != pod.uid:
-                # Late news of the one before it, who had the same name.
+                # A late report of an older pod of the same name.
                 return
             self._assumed[pod.key] = replace(assumption, told=True)
         self._put(pod)
 
     def _put(self, pod: Pod) -> None:
         key = pod.key
-        pod = self._as_assumed(key, pod)
-        if self._says_nothing_new(key, pod):
+        pod = self._with_assumption(key, pod)
+        if self._keeps_equal_pod(key, pod):
             return
         known = self._pods.get(key)
-        asks_the_same = False
         self._siblings.join(pod, known)
-        if known is not None:
-            asks_the_same = _asks_the_same(known, pod)
-        self._take_away(key, sum_stays=asks_the_same)
+        requests_stay = known is not None and _requests_stay(known, pod)
+        self._take_away(key, requests_stay=requests_stay)
         if pod.finished:
-            self._fold()
+            self._snapshot_if_many_are_gone()
             return
         self._pods[key] = pod
         self._dirty = True
         name = pod.node_name
         if not name:
-            self._places[key] = len(self._line)
-            self._line.append(pod)
+            self._waiting_places[key] = len(self._waiting)
+            self._waiting.append(pod)
             return
         row = self._rows.get(name)
         if row is None:
-            self._on_unknown.setdefault(name, {})[key] = pod
+            self._pods_on_unknown_node.setdefault(name, {})[key] = pod
             return
-        self._on_row[row][key] = pod
+        self._pods_on_row[row][key] = pod
         self._tally.add(pod, row)
         self._loaded.add(row)
-        if not asks_the_same:
-            self._came.setdefault(row, []).append(pod)
+        if not requests_stay:
+            self._added.setdefault(row, []).append(pod)
         self.version += 1
 
     def drop_pod(self, key: str, uid: str = "") -> None:
-        """A pod is gone, and with it whatever was assumed of it; where it has a ``uid``, that pod alone.
+        """Remove a pod and its assumption; with a ``uid``, only if the known pod has that UID.
 
-        One that was made anew under its name may be known, and assumed on a node, before the watch tells that
-        the old one is gone.
+        A new pod of the same name may be known, and assumed on a node, before the watch reports the deletion
+        of the old one.
         """
         known = self._pods.get(key)
         if uid and known is not None and known.uid != uid:
             return
         self._assumed.pop(key, None)
         self._take_away(key)
-        self._fold()
+        self._snapshot_if_many_are_gone()
 
-    def _fold(self) -> None:
-        """Let go of the traces of pods that are gone, where nobody has asked for a snapshot for long."""
-        if self._gone >= _TRACES:
+    def _snapshot_if_many_are_gone(self) -> None:
+        """Take a snapshot, which frees the memory of removed pods, if nobody has asked for one for long."""
+        if self._gone >= _GONE_LIMIT:
             self.snapshot()
 
     def pod(self, key: str) -> Pod | None:
-        """The pod of that ``namespace/name``, on its node if it has one or is assumed to."""
+        """The pod with the key ``namespace/name``, with its assumed node if it has one."""
         return self._pods.get(key)
 
     @property
     def pods(self) -> Collection[Pod]:
-        """Every pod that is not finished, placed or waiting."""
+        """All unfinished pods, placed or waiting."""
         return self._pods.values()
 
     def node(self, name: str) -> NodeObject | None:
@@ -243,30 +243,30 @@ class Cache:
         return None if row is None else self._objects[row]
 
     def assume(self, pod: Pod, node: str, annotations: Mapping[str, str] = EMPTY) -> None:
-        """Count the pod on that node, with what it got, until the watch says where it is, or `forget`."""
+        """Count the pod on the node, with these annotations, until the watch reports its node or `forget`."""
         before, known = self._assumed.get(pod.key), self._pods.get(pod.key)
-        told = before.told if before is not None and before.uid == pod.uid else _is(known, pod)
+        told = before.told if before is not None and before.uid == pod.uid else _same_pod(known, pod)
         self._assumed[pod.key] = Assumption(pod.uid, node, annotations, told, pod)
         self._put(pod)
 
     def assume_anew(self, pod: Pod, annotations: Mapping[str, str]) -> None:
-        """Count an assumed pod where it is, with other things that it gets there."""
+        """Change the annotations of an assumed pod."""
         before = self._assumed[pod.key]
         if before.annotations != annotations:
             self.assume(before.plain, before.node, annotations)
 
     def assumed_annotations(self, pod: Pod) -> Mapping[str, str]:
-        """What is to be written on an assumed pod."""
+        """The annotations that the bind of an assumed pod is to write; empty if the pod is not assumed."""
         assumption = self._assumed.get(pod.key)
         return assumption.annotations if assumption and assumption.uid == pod.uid else EMPTY
 
     def assumes(self, pod: Pod) -> bool:
-        """Whether the pod is on its node by assumption alone."""
+        """Whether the pod is assumed on a node, and not yet reported there."""
         assumption = self._assumed.get(pod.key)
         return assumption is not None and assumption.uid == pod.uid
 
     def forget(self, pod: Pod) -> None:
-        """The pod is not going to be on the node that was assumed."""
+        """Take back the assumption about the pod."""
         assumption = self._assumed.get(pod.key)
         if assumption is None or assumption.uid != pod.uid:
             return
@@ -275,71 +275,74 @@ class Cache:
             self._put(assumption.plain)
 
     def bound(self, pod: Pod, at: float) -> None:
-        """The API server has said that the pod is where it is assumed to be; the watch has not told yet."""
+        """Note that the API server confirmed the bind of an assumed pod; the watch has yet to report it."""
         if self.assumes(pod):
             self._assumed[pod.key] = replace(self._assumed[pod.key], bound_at=at)
 
     def end_assumptions(self, before: float) -> None:
-        """A list of the latest state follows: what was bound when it was asked for, it knows better.
+        """End the assumptions about pods bound ``before``: a list of a later state is about to replace them.
 
-        It agrees with us, and the watch is only late. Or the API server was given an older past, in which the
-        pod was not bound yet: nobody else would ever tell.
+        Either the list shows the pod bound, and the watch was only late. Or etcd was restored from a backup,
+        in which the pod was not bound yet: then no watch would ever end the assumption.
         """
-        for key in [key for key, one in self._assumed.items() if one.bound_at < before]:
+        for key in [key for key, assumption in self._assumed.items() if assumption.bound_at < before]:
             del self._assumed[key]
 
     @property
     def assumed_uids(self) -> set[str]:
-        """UIDs of the pods that are on a node by assumption alone."""
+        """The UIDs of the assumed pods."""
         return {assumption.uid for assumption in self._assumed.values()}
 
     @property
     def assumed_count(self) -> int:
-        """How many pods are on a node by assumption alone."""
+        """The number of assumed pods."""
         return len(self._assumed)
 
     @property
     def unsettled(self) -> Mapping[str, str]:
-        """The node, by UID, of each pod whose bind may have happened or not."""
+        """Binds with an unknown outcome: the node, by UID of the pod."""
         return self._unsettled
 
     def doubt(self, uid: str, node: str) -> None:
-        """Nobody knows whether that bind has happened."""
-        # Another one each time: snapshots keep theirs.
+        """Note that the outcome of the bind of this pod is unknown."""
+        # Snapshots keep a reference to the mapping, so it is replaced and never changed.
         self._unsettled = {**self._unsettled, uid: node}
         self._dirty = True
 
     def settle(self, uid: str) -> None:
-        """What became of the bind is known."""
+        """Note that the outcome of the bind of this pod is known."""
         self._unsettled = {other: node for other, node in self._unsettled.items() if other != uid}
         self._dirty = True
 
-    def _says_nothing_new(self, key: str, pod: Pod) -> bool:
-        """Whether a placed pod is as it is known to be: then it is taken over, and that is all.
+    def _keeps_equal_pod(self, key: str, pod: Pod) -> bool:
+        """Replace a placed pod by an equal one without counting a change; whether it was equal.
 
-        So ends every bind of ours: what was assumed is told by the watch. Nobody has to judge again for that.
+        Each of our binds ends this way: the watch reports what was assumed. No verdict changes by that.
         """
         known = self._pods.get(key)
         row = self._rows.get(known.node_name) if known is not None else None
         if known is None or row is None or not _same_but_version(known, pod):
             return False
         pod.__dict__.update(known.__dict__)
-        self._pods[key] = self._on_row[row][key] = pod
+        self._pods[key] = self._pods_on_row[row][key] = pod
         return True
 
-    def _as_assumed(self, key: str, pod: Pod) -> Pod:
-        """The pod where it is assumed to be. Evidence ends it: a node, an end, another pod."""
-        if key not in self._assumed:
+    def _with_assumption(self, key: str, pod: Pod) -> Pod:
+        """The pod with its assumed node and annotations, if it is assumed.
+
+        A pod with a node, a finished pod or another UID ends the assumption.
+        """
+        assumption = self._assumed.get(key)
+        if assumption is None:
             return pod
-        assumption = self._assumed[key]
         if pod.uid != assumption.uid or pod.node_name or pod.finished:
             del self._assumed[key]
             return pod
-        now = self._assumed[key] = replace(assumption, plain=pod)
-        return now.shown()
+        updated = self._assumed[key] = replace(assumption, plain=pod)
+        return updated.shown()
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
-        """Exactly these nodes are there: what is not among them was deleted unseen."""
+        """Replace all nodes by a list of them; nodes that it lacks were deleted while no watch was open."""
         fresh = {node.name: node for node in nodes}
         for name in [name for name in self._rows if name not in fresh]:
             self.drop_node(name)
@@ -347,10 +350,11 @@ class Cache:
             self.put_node(node)
 
     def replace_pods(self, pods: Iterable[Pod]) -> None:
-        """Exactly these pods are there: what is not among them was deleted unseen.
+        """Replace all pods by a list of them; pods that it lacks were deleted while no watch was open.
 
-        Except for those that are assumed: one may have been made after the list was, and be bound by now; the
-        list may have the one before it, of the same name. They are in `doubtful` until somebody has looked.
+        Assumed pods that it lacks stay: such a pod may have been created, and bound, after the list was made,
+        and the list may have an older pod of the same name. Their keys are in `doubtful` until the API server
+        was asked for each.
         """
         fresh = {pod.key: pod for pod in pods}
         missing = [key for key in self._pods if key not in fresh]
@@ -366,7 +370,7 @@ class Cache:
             self.put_pod(pod)
 
     def snapshot(self) -> Snapshot:
-        """The cluster as it is now; the same object again while nothing happened."""
+        """The cluster now; the same object as before if nothing has changed."""
         objects = self.objects.freeze()
         if not self._dirty and objects is self._last.objects:
             return self._last
@@ -396,7 +400,7 @@ class Cache:
         )
         self._changed.clear()
         self._loaded.clear()
-        self._came.clear()
+        self._added.clear()
         self._recount.clear()
         self._rows_moved = self._dirty = False
         self._gone = 0
@@ -404,23 +408,23 @@ class Cache:
 
     @property
     def same_nodes(self) -> Snapshot | None:
-        """The last snapshot, where nothing but pods has changed since then; ``None`` where more has."""
+        """The last snapshot if only pods have changed since then; otherwise ``None``."""
         last = self._last
         if self._changed or self._rows_moved or self._unsettled is not last.unsettled:
             return None
         return last if self.objects.freeze() is last.objects else None
 
     def _sum_up(self, row: int) -> None:
-        """What is on a node, and what it requests: the sum of all, or what came on top of the last one."""
-        there = tuple(self._on_row[row].values())
-        self._placed[row] = there
+        """Update the pods and the requests of a row: sum all pods, or add the new ones to the last sum."""
+        pods = tuple(self._pods_on_row[row].values())
+        self._placed[row] = pods
         if row in self._recount or row in self._changed:
-            self._requests[row] = total_requests(there) if there else NO_REQUESTS
-        elif row in self._came:
-            self._requests[row] = more_requests(self._requests[row], self._came[row])
+            self._requests[row] = total_requests(pods) if pods else NO_REQUESTS
+        elif row in self._added:
+            self._requests[row] = more_requests(self._requests[row], self._added[row])
 
-    def _with_pods(self) -> tuple[Load | None, _Later, _Later]:
-        """What is on the nodes, the pods on no known node, and all of them; nothing where none are known."""
+    def _with_pods(self) -> tuple[Load | None, _LazyPods, _LazyPods]:
+        """The nodes' load, the pods on no known node, all pods; ``None`` each if pods are not watched."""
         if self._nodes_only:
             return None, None, None
         load = Load(self._requests.copy(), self._placed.copy(), self._tally.freeze())
@@ -428,67 +432,67 @@ class Cache:
         return load, elsewhere, lambda: [p for there in load.pods for p in there] + elsewhere()
 
     def _elsewhere(self) -> Callable[[], list[Pod]]:
-        """Pods on no known node, as they are now, for whoever asks later."""
-        if len(self._line) > 2 * len(self._places) + _GAPS:
-            waiting = [pod for pod in self._line if pod is not None]
-            self._line = Pieces(waiting)
-            self._places = {pod.key: place for place, pod in enumerate(waiting)}
-        line = self._line.copy()
-        orphans = [pod for pods in self._on_unknown.values() for pod in pods.values()]
-        return lambda: [pod for pod in line if pod is not None] + orphans
+        """A function that returns the pods which are now on no known node."""
+        if len(self._waiting) > 2 * len(self._waiting_places) + _GAP_LIMIT:
+            compacted = [pod for pod in self._waiting if pod is not None]
+            self._waiting = Pieces(compacted)
+            self._waiting_places = {pod.key: place for place, pod in enumerate(compacted)}
+        waiting = self._waiting.copy()
+        orphans = [pod for pods in self._pods_on_unknown_node.values() for pod in pods.values()]
+        return lambda: [pod for pod in waiting if pod is not None] + orphans
 
     def _append(self, node: NodeObject) -> int:
         row = len(self._objects)
         self._rows[node.name] = row
         self._objects.append(node)
         self._rows_moved = True
-        there = self._on_unknown.pop(node.name, {})
-        self._on_row.append(there)
+        pods = self._pods_on_unknown_node.pop(node.name, {})
+        self._pods_on_row.append(pods)
         self._placed.append(())
         self._requests.append(NO_REQUESTS)
-        for pod in there.values():
+        for pod in pods.values():
             self._tally.add(pod, row)
         return row
 
     def _close_gap(self, row: int) -> None:
-        """The last row moves into the gap, so that rows stay without holes."""
+        """Move the last row into the row of a removed node, so that rows have no holes."""
         last = len(self._objects) - 1
         self._changed.discard(last)
         self._loaded.discard(last)
         self._recount.discard(last)
-        self._came.pop(last, None)
+        self._added.pop(last, None)
         if row != last:
-            for pod in self._on_row[last].values():
+            for pod in self._pods_on_row[last].values():
                 self._tally.add(pod, last, -1)
                 self._tally.add(pod, row)
             self._objects[row] = self._objects[last]
-            self._on_row[row] = self._on_row[last]
+            self._pods_on_row[row] = self._pods_on_row[last]
             self._rows[self._objects[row].name] = row
             self._changed.add(row)
-        for rows in (self._objects, self._on_row, self._placed, self._requests):
+        for rows in (self._objects, self._pods_on_row, self._placed, self._requests):
             rows.pop()
 
-    def _take_away(self, key: str, *, sum_stays: bool = False) -> None:
+    def _take_away(self, key: str, *, requests_stay: bool = False) -> None:
         old = self._pods.pop(key, None)
         if old is None:
             return
         self._dirty = True
-        place = self._places.pop(key, None)
+        place = self._waiting_places.pop(key, None)
         if place is not None:
-            self._line[place] = None
+            self._waiting[place] = None
         self._gone += 1
         row = self._rows.get(old.node_name)
         if row is not None:
-            del self._on_row[row][key]
+            del self._pods_on_row[row][key]
             self._tally.add(old, row, -1)
             self._loaded.add(row)
-            if not sum_stays:
+            if not requests_stay:
                 self._recount.add(row)
-                # Summed up anew, nobody asks who came.
-                self._came.pop(row, None)
+                # The row is summed anew, so added pods need no list.
+                self._added.pop(row, None)
             self.version += 1
-        elif old.node_name in self._on_unknown:
-            there = self._on_unknown[old.node_name]
-            there.pop(key, None)
-            if not there:
-                del self._on_unknown[old.node_name]
+        elif old.node_name in self._pods_on_unknown_node:
+            pods = self._pods_on_unknown_node[old.node_name]
+            pods.pop(key, None)
+            if not pods:
+                del self._pods_on_unknown_node[old.node_name]

@@ -1,6 +1,6 @@
-"""A Lease changes hands while its holder lives: the one says that it leaves, another one that it comes.
+"""The handover of a Lease from a holder that shuts down to a successor, without a gap for callers.
 
-They talk by notes on the Lease itself (`notes`).
+The two servers talk by notes on the Lease itself (`notes`).
 """
 
 import asyncio
@@ -15,36 +15,36 @@ from bayplan.state.notes import Notes
 log = logging.getLogger(__name__)
 
 _SUCCESSOR_SECONDS = 3.0
-"""How long one that leaves waits for a successor: those who stand by look once a second."""
+"""How long a leaving holder waits for a successor; servers that stand by read the Lease once a second."""
 _UNASKED_SECONDS = 8.0
-"""How long it waits until a successor is asked: two probes, and the way to every caller."""
+"""How long it waits until callers reach the successor: two readiness probes, and the update of endpoints."""
 _ASKED_SECONDS = 1.5
-"""How long it goes on while it is still asked itself: the calls of the successor wait meanwhile."""
+"""How long it still serves its own callers after that; calls to the successor wait meanwhile."""
 
 
 @dataclass(frozen=True)
 class Callers:
-    """What a server that leaves knows of its own calls."""
+    """The calls and binds of a server that leaves."""
 
     quiet: Callable[[], bool]
-    """Whether nobody has asked for a while."""
+    """Whether no call has come for a while."""
     binding: Callable[[], int]
-    """How many binds are under way."""
+    """The number of binds under way."""
     unsettled: Callable[[], int]
-    """How many binds may still land."""
+    """The number of binds with an unknown outcome."""
 
 
 class Departure:
-    """The way of a holder that leaves: until another one has its callers, and none of its binds is open."""
+    """The side of the holder that leaves: it waits until callers have moved and all its binds are settled."""
 
     def __init__(self, callers: Callers, *, expects: bool = False) -> None:
-        """``expects``: there may be a successor, although nobody has said yet that he stands by."""
+        """With ``expects`` it waits for a successor even if no server has noted yet that it stands by."""
         self.over = asyncio.Event()
-        """Set when there is nothing to wait for any more."""
+        """Set when there is nothing left to wait for."""
         self.closed = False
-        """Whether no bind may begin any more."""
+        """Whether new binds are forbidden."""
         self.successor = ""
-        """To whom callers have moved, as soon as they have."""
+        """The server that callers have moved to; ``""`` until they have."""
         self._callers = callers
         self._expects = expects
         self._since: float | None = None
@@ -52,12 +52,12 @@ class Departure:
         self._asked_at: float | None = None
 
     def due(self, notes: Notes, *, now: float) -> bool:
-        """Whether the Lease is to be handed over now; from then on no bind begins."""
+        """Whether to hand the Lease over now; new binds are forbidden from a little earlier on."""
         self.closed = self._moved(notes, now) and not self._callers.unsettled()
         return self.closed and not self._callers.binding()
 
     def failed(self) -> None:
-        """The API server could not be asked; who has no successor yet does not wait for one."""
+        """The API server did not answer; without a successor so far, stop waiting for one."""
         if self._named_at is None:
             self.over.set()
 
@@ -79,7 +79,7 @@ class Departure:
 
 
 class Succession:
-    """The way of one that comes: from saying so until the Lease is its own, its calls wait."""
+    """The side of the successor: from its note on the Lease until it holds the Lease, calls to it wait."""
 
     def __init__(
         self,
@@ -87,25 +87,25 @@ class Succession:
         able: Callable[[], bool] = lambda: False,
         on_change: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        """``able``: whether we could take over now. ``on_change`` hears whether calls are to wait."""
+        """``able`` says whether we could take over now. ``on_change`` is told whether calls must wait."""
         self.able = able
         self.held = 0
-        """How many calls have come and waited."""
+        """The number of calls that have waited."""
         self.begun = False
-        """Whether calls may come, though the Lease is not ours yet."""
+        """Whether we are the successor and accept calls, which wait for the Lease."""
         self.wake: Callable[[], None] = lambda: None
         self._on_change = on_change
         self._ended = asyncio.Event()
         self._first_at = 0.0
 
     def begin(self) -> None:
-        """We are the successor; calls are to wait."""
+        """Become the successor: calls wait from now on."""
         if not self.begun:
             self.begun, self.held, self._ended = True, 0, asyncio.Event()
             self._on_change(True)
 
     def end(self) -> None:
-        """The Lease is ours, or will not be: calls go on."""
+        """Let calls go on: the Lease is ours, or will not become ours."""
         if self.begun:
             self.begun = False
             if self.held:
@@ -115,7 +115,7 @@ class Succession:
             self._on_change(False)
 
     async def hold(self, timeout_seconds: float) -> None:
-        """Wait until a call may go on, or for so long."""
+        """Wait until a call may go on, or until the timeout."""
         if not self.begun:
             return
         self.held += 1

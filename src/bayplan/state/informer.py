@@ -1,12 +1,12 @@
-"""Keeps a copy of one kind of object, by client-go's rules.
+"""An informer keeps a copy of all objects of one kind, by client-go's rules.
 
-List once, then watch from there; a broken watch resumes where it was. ``410 Gone`` means that the past
-is forgotten: list again, consistently. ``429`` means wait, not list. The copy never goes back in time,
-and what was deleted unseen is found at the next list.
+It lists once and watches from there; a broken watch resumes at the last resourceVersion. ``410 Gone`` means
+that the API server has forgotten that version: list again, consistently. ``429`` means wait, not list. The
+copy never goes back in time, and the next list finds what was deleted while no watch was open.
 
-One thing client-go does not see: an etcd that was restored from a backup has never heard of the versions that
-came after it. A watch from one of them opens, and is silent about all that happens until the numbers are used
-up again. So before a watch is resumed, the server is asked where it is.
+One case client-go does not handle: an etcd restored from a backup does not know the versions after the
+backup. A watch from such a version opens, and reports nothing until the new versions have passed it. So
+before it resumes a watch, the informer asks the API server for its current version.
 """
 
 import asyncio
@@ -25,15 +25,16 @@ from bayplan.state.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
-_LASTING_SECONDS = (300.0, 600.0)
+_WATCH_SECONDS = (300.0, 600.0)
 _BACKOFF_SECONDS = (0.2, 10.0)
-# API servers send a bookmark about once a minute, however little happens. One that is frozen keeps its
-# sockets alive, so only its silence tells. A server without bookmarks is asked again, which costs little.
+# An API server sends a bookmark about once a minute, even if nothing changes. A frozen one keeps its sockets
+# open, so only silence gives it away. With a server that sends no bookmarks, reopening the watch costs
+# little.
 _SILENCE_SECONDS = 90.0
-# A watch that ends sooner, and has told nothing, is none.
+# A watch that ends sooner than this, without any event, counts as failed.
 _BRIEF_SECONDS = 1.0
-# One object of a list; whoever has no answer to that has none to a watch.
-_WHERE_SECONDS = 5.0
+# To read the current version is to list one object: a server that cannot answer that cannot watch either.
+_VERSION_SECONDS = 5.0
 
 
 T = TypeVar("T", bound=WithMetadata)
@@ -45,37 +46,37 @@ def _lasted(began: float) -> bool:
 
 
 class Store(Protocol[K_contra]):
-    """Where the copy is kept."""
+    """Keeps the informer's copy of the objects."""
 
     def replace(self, objects: Iterable[K_contra]) -> None:
-        """Exactly these are there."""
+        """Replace all objects by these."""
         ...
 
     def put(self, item: K_contra) -> None:
-        """This one is there, or is different."""
+        """Add or update one object."""
         ...
 
     def drop(self, item: K_contra) -> None:
-        """This one is gone."""
+        """Remove one object."""
         ...
 
 
 class _Listed(Generic[T]):
-    """What a list has told so far."""
+    """A store for a list that is still being sent."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], T] = {}
 
     def replace(self, objects: Iterable[T]) -> None:
-        """Exactly these are there."""
+        """Replace all objects by these."""
         self.objects = {_key(item): item for item in objects}
 
     def put(self, item: T) -> None:
-        """This one is there, or is different."""
+        """Add or update one object."""
         self.objects[_key(item)] = item
 
     def drop(self, item: T) -> None:
-        """This one is gone."""
+        """Remove one object."""
         self.objects.pop(_key(item), None)
 
 
@@ -92,7 +93,7 @@ def _keep(event: WatchEvent[T], store: Store[T]) -> None:
 
 
 class Informer(Generic[T]):
-    """One kind of object, listed and watched until it is told to stop."""
+    """Lists and watches the objects of one kind, and writes them into a store."""
 
     def __init__(
         self,
@@ -106,15 +107,17 @@ class Informer(Generic[T]):
         pulse: Pulse | None = None,
         on_latest: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """``consistent``: the first list, too, is of the latest state, not of what a server has at hand.
+        """With ``consistent`` the first list, too, is of the latest state, not from the server's watch cache.
 
-        ``on_latest`` is told, before a list of the latest state goes into the store, when it was asked for.
+        ``on_latest`` is called before a list of the latest state replaces the store, with the time at which
+        the list was requested.
         """
         self.synced = asyncio.Event()
+        """Set once the first list is in the store."""
         self.lists = 0
-        """How often everything was listed; one is the normal number."""
+        """How often everything was listed; 1 unless something went wrong."""
         self.as_of = float("-inf")
-        """When the last list of the latest state was asked for: what was there before is in it."""
+        """When the last list of the latest state was requested: every write before that time is in it."""
         self._client = client
         self._resource = resource
         self._path = resource.path
@@ -130,13 +133,13 @@ class Informer(Generic[T]):
         self._scope: asyncio.Timeout | None = None
 
     def list_again(self) -> None:
-        """Forget where the watch is, and list the latest state: the copy is not true, whoever is to blame."""
+        """Stop the watch and list the latest state, since the copy is wrong."""
         self._version, self._consistent = "", True
         if self._scope is not None:
             self._scope.reschedule(0.0)
 
     async def run(self) -> None:
-        """List and watch for ever; nothing that the API server does ends it."""
+        """List and watch until cancelled, whatever the API server does."""
         while True:
             try:
                 if await self._list_and_follow():
@@ -157,10 +160,10 @@ class Informer(Generic[T]):
                 pause = self._backoff()
                 log.warning("%s; trying again in %.1f s", error, pause)
             except Exception as error:
-                # Whatever it is, a copy that nobody keeps up to date must not look alive.
+                # Whatever the bug is, a copy that is no longer updated must not look alive.
                 problem = f"{type(error).__name__}: {error}"
                 pause = self._backoff()
-                # Of the latest state: what a server has at hand may be older than what we know.
+                # List the latest state: the server's watch cache may be older than our copy.
                 self._version, self._consistent = "", True
                 log.exception(
                     "watching %s: this is a bug in Bayplan; listing again in %.1f s", self._path, pause
@@ -169,28 +172,28 @@ class Informer(Generic[T]):
             await asyncio.sleep(pause)
 
     async def _list_and_follow(self) -> bool:
-        """List where we must, and watch; whether there was a watch, however it ended."""
+        """List if necessary, then watch; whether a watch was open, however it ended."""
         try:
             async with asyncio.timeout(None) as self._scope:
-                if (not self._version or await self._is_another_past()) and await self._list():
+                if (not self._version or await self._restored()) and await self._list():
                     return True
                 began = time.monotonic()
                 return await self._follow(self._version, initial=False) or _lasted(began)
         except TimeoutError:
             if self._version:
                 raise
-            # Somebody wants another list.
+            # `list_again` ended the watch.
             self._pulse.ended()
             return True
         finally:
             self._scope = None
 
-    async def _is_another_past(self) -> bool:
-        """Whether the server has not come to where the watch was: then it is not the same past."""
+    async def _restored(self) -> bool:
+        """Whether the server's version is below ours: then etcd was restored from a backup."""
         try:
-            now = await self._client.version(self._resource, timeout_seconds=_WHERE_SECONDS)
+            now = await self._client.version(self._resource, timeout_seconds=_VERSION_SECONDS)
         except (ApiError, ConnectError):
-            # If it matters, the watch meets with it too, and says so.
+            # If the error lasts, the watch fails by it too, and reports it.
             return False
         if not (now.isdigit() and self._version.isdigit() and int(now) < int(self._version)):
             return False
@@ -211,16 +214,16 @@ class Informer(Generic[T]):
 
     @property
     def last_error(self) -> str:
-        """Why the last try failed; ``""`` after one that did not."""
+        """Why the last attempt to list or watch failed; ``""`` if it succeeded."""
         return self._pulse.problem
 
     async def _list(self) -> bool:
-        """Everything, as one stream where the server can, else page by page; whether that was a watch."""
+        """List all objects, as a stream if the server can, else in pages; whether it was a stream."""
         self.lists += 1
         asked_at = time.monotonic()
         if self._streams:
             try:
-                # "" asks for the latest state; "0" takes what the server has at hand.
+                # "" asks for the latest state; "0" takes the server's watch cache as it is.
                 consistent = self._consistent
                 await self._follow(
                     "" if consistent else "0", initial=True, as_of=asked_at if consistent else None
@@ -231,24 +234,24 @@ class Informer(Generic[T]):
                 self._streams = False
             else:
                 return True
-        # The first page has no retries of the client's: two back-offs, one in the other, would hide for
-        # longer what is wrong, and ours knows Retry-After just as well.
+        # The client does not retry the first page: its back-off inside ours would delay the error message,
+        # and ours respects Retry-After too.
         objects, version = await self._client.list(self._resource, retry_first=False)
         self._arrived(objects, version, as_of=asked_at)
         return False
 
     async def _follow(self, version: str, *, initial: bool, as_of: float | None = None) -> bool:
-        """One watch, until it ends, and whether it told anything; with ``initial`` first the whole state."""
+        """Run a watch until it ends; whether it sent an event. With ``initial`` all objects come first."""
         params = {"resourceVersion": version}
         if initial:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        # Into an empty store they go as they come, while the server still sends: nobody looks before the end.
-        # Later everything has to be there first, to see what is gone.
+        # The first list goes into the empty store object by object: nobody reads it before `synced`. A later
+        # list must be complete first, since it also says which objects are gone.
         filling = initial and self.lists == 1
         listed = _Listed[T]()
         into: Store[T] = self._store if filling else listed
         complete, heard = not initial, False
-        lasting = self._dice.uniform(*_LASTING_SECONDS)
+        lasting = self._dice.uniform(*_WATCH_SECONDS)
         events = watch(
             self._client,
             self._resource,
@@ -273,7 +276,7 @@ class Informer(Generic[T]):
             elif complete:
                 self._apply(event)
             else:
-                # What happens while the list is sent comes in between: something may go again.
+                # Changes during the list are sent in between: even a deletion is possible here.
                 _keep(event, into)
         if not complete:
             raise ConnectError(f"listing {self._path}: the stream ended before it was complete")
@@ -281,7 +284,7 @@ class Informer(Generic[T]):
         return heard
 
     def _arrived(self, objects: Iterable[T] | None, version: str, *, as_of: float | None) -> None:
-        """Everything is there; ``None`` where it is in the store already."""
+        """Put a complete list into the store; ``objects`` is ``None`` if they are in the store already."""
         if objects is not None:
             if as_of is not None:
                 self._on_latest(as_of)
@@ -307,7 +310,8 @@ class Informer(Generic[T]):
             self._consistent = True
             log.info("watching %s: the past is gone (410), listing again", self._path)
             return 0.0 if self._failures == 0 else self._backoff()
-        # A whole Retry-After of a proxy's maintenance would leave us blind long after it is over.
+        # Not the whole Retry-After: a proxy under maintenance may ask for a pause much longer than that
+        # takes.
         pause = asked_pause_seconds(error, self._dice) or self._backoff()
         log.warning("%s; trying again in %.1f s", error, pause)
         return pause

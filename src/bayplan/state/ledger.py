@@ -1,12 +1,14 @@
-"""Bind is the commit point: who gets what on which node is decided here, in memory, before anybody is asked.
+"""The ledger binds pods: it decides in memory which pod gets what on which node, then asks the API server.
 
-Policies have their last word with everybody in sight who came before; then the pod is *assumed* on its
-node, with what it got, so that everybody who judges from then on counts it there. Only then is the API
-server asked. A refusal takes the assumption back; the watch makes it a fact; and an outcome that nobody
-knows is rolled forward: the same pod to the same node, until the API server settles it. No timer ever
-takes an assumption back.
+1. Policies check the pod again, with all pods in view that were assumed before it (the *commit*).
+2. The pod is *assumed* on its node, with its allocation: every later verdict counts it there.
+3. The API server is asked to bind it.
 
-Where several servers could bind, it asks before each request whether it is the one: see `writer`.
+If the API server refuses, the assumption is taken back. If the watch reports the bind, the assumption ends.
+If the outcome is unknown, the bind is *rolled forward*: the ledger sends the same pod to the same node until
+the API server settles it. No timer ever takes an assumption back.
+
+Where several servers could bind, the ledger asks before each request whether it may: see `writer`.
 """
 
 import asyncio
@@ -26,9 +28,9 @@ from bayplan.state.cache import Cache
 log = logging.getLogger(__name__)
 
 Commit = Callable[[Pod, str, Snapshot], Awaitable[tuple[str, Mapping[str, str]]]]
-"""Why the pod may not be bound to the node after all, in that cluster, or what to write on it."""
+"""The policies' last check of a pod on a node: a refusal or ``""``, and the allocation as annotations."""
 Prepare = Callable[[Pod, str], Awaitable[object]]
-"""Waits for what the last word needs from outside, before it is that pod's turn."""
+"""Fetches what the commit needs from outside, such as per-pod sources, before the commit lock is taken."""
 
 _ROLL_FORWARD_SECONDS = (0.5, 10.0)
 _READ_SECONDS = 2.0
@@ -36,17 +38,17 @@ _READ_SECONDS = 2.0
 
 @dataclass
 class _Doubt:
-    """A bind that may have happened or not."""
+    """A bind with an unknown outcome."""
 
     pod: Pod
-    """As it was when that was decided."""
+    """The pod as it was at the decision."""
     node: str
     term: int
-    """Of the policies' last word about it."""
+    """The term in which the policies last agreed to it."""
 
 
 class Ledger:
-    """Binds pods, and knows of every bind that is under way."""
+    """Binds pods, and tracks every bind that is under way."""
 
     def __init__(
         self,
@@ -60,10 +62,10 @@ class Ledger:
         prepare: Prepare | None = None,
         term: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``why_not`` says why we may not bind at this moment; ``""`` when we may.
+        """``why_not`` says why this server may not bind at this moment; ``""`` when it may.
 
-        ``on_freed`` is called when a place is free again that was kept for a bind. ``term`` is another number
-        when somebody else may have bound in between.
+        ``on_freed`` is called when an assumption is taken back. ``term`` is the number of the Lease's term:
+        if it has changed, another server may have bound pods in between.
         """
         self._cache = cache
         self._client = client
@@ -74,7 +76,7 @@ class Ledger:
         self._term = term
         self._committing = asyncio.Lock()
         self._timeout_seconds = timeout_seconds
-        # A lock is here for as long as somebody holds it or waits for it.
+        # One lock for each pod, by UID; weak, so that it goes when nobody holds it or waits for it.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._rolling: dict[str, asyncio.Task[None]] = {}
         self._doubts: dict[str, _Doubt] = {}
@@ -82,39 +84,38 @@ class Ledger:
 
     @property
     def term(self) -> int:
-        """Another number when somebody else may have bound in between."""
+        """The Lease's term: if it has changed, another server may have bound pods in between."""
         return self._term()
 
     @property
     def assumed_count(self) -> int:
-        """Pods that count on a node before the watch has told of it."""
+        """The number of pods that are assumed on a node and not yet reported there by the watch."""
         return self._cache.assumed_count
 
     @property
     def unsettled_count(self) -> int:
-        """Binds whose outcome is not known yet."""
+        """The number of binds with an unknown outcome."""
         return len(self._cache.unsettled)
 
     @property
     def sending_count(self) -> int:
-        """Binds that the API server has been asked for, and has not answered."""
+        """The number of bind requests that the API server has not answered yet."""
         return self._sending
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind the pod; doing it twice is doing it once; `BindRefused` says why it could not be."""
+        """Bind the pod; idempotent; raises `BindRefused` with the reason if it cannot."""
         if problem := self._why_not():
             raise BindRefused(problem)
-        # kube-scheduler may ask again while we are still at it: one at a time for each pod.
+        # kube-scheduler may repeat the call while the first is still running: one at a time for each pod.
         turn = self._turns.setdefault(uid, asyncio.Lock())
         async with turn:
             await self._bind(await self._find(namespace, name, uid), node)
 
     async def bind_assumed(self, pod: Pod, node: str, *, term: int | None = None) -> None:
-        """Ask the API server for what is assumed already; a refusal takes the assumption back.
+        """Bind a pod that is assumed already; a refusal takes the assumption back.
 
-        For whoever decides by himself where pods go: he assumes at once, so that the next pod is judged with
-        this one in sight, and many are asked for at a time. ``term`` is that of the decision: in another one
-        the place may be somebody else's by now.
+        The scheduler calls this: it assumes each pod at once, so that the next decision counts it, and sends
+        many binds at a time. ``term`` is the term of the decision: in a later term the place may be taken.
         """
         now = self._term()
         try:
@@ -130,22 +131,22 @@ class Ledger:
             self._free(pod)
             raise
         except BaseException:
-            # Cancelled, perhaps: what was sent may land all the same.
+            # Perhaps cancelled: the request may still have its effect.
             self._roll_forward(pod, node, now)
             raise
 
     def give_up(self, pod: Pod) -> None:
-        """Take an assumption back before anybody was asked for it."""
+        """Take an assumption back before the bind was sent."""
         self._free(pod)
 
     async def settled(self, uid: str) -> None:
-        """Wait until it is known what became of that pod's bind; at once where it is."""
+        """Wait until the outcome of that pod's bind is known; returns at once if it is."""
         rolling = self._rolling.get(uid)
         if rolling is not None:
             await asyncio.wait({rolling})
 
     async def close(self) -> None:
-        """Stop rolling forward; whoever starts next finds in the API server what became of it."""
+        """Stop rolling binds forward; the next server reads their outcome from the API server."""
         rolling = list(self._rolling.values())
         for task in rolling:
             task.cancel()
@@ -154,7 +155,7 @@ class Ledger:
     async def _bind(self, pod: Pod, node: str) -> None:
         doubt, assumed = self._doubts.get(pod.uid), self._cache.assumes(pod)
         if doubt is not None and doubt.node == node and assumed:
-            # Asking again can only bring the answer nearer.
+            # The same bind again is harmless, and its answer may settle the outcome.
             return await self._send_again(doubt)
         if doubt is not None and (assumed or not pod.node_name):
             raise BindRefused(f"pod {pod.key} may yet be bound to {doubt.node}: the API server has not said")
@@ -171,10 +172,10 @@ class Ledger:
         self._on_freed()
 
     async def _assume(self, pod: Pod, node: str) -> None:
-        """Count the pod on the node, with what it gets there, if the policies agree.
+        """Assume the pod on the node, with its allocation, if the policies agree.
 
-        One at a time, so that each sees all who came before. It is a matter of a policy's milliseconds,
-        and never of a request to the API server.
+        One pod at a time, so that each commit counts all pods before it. The lock is held for the
+        milliseconds of a policy, and never for a request to the API server.
         """
         if self._commit is None:
             self._cache.assume(pod, node)
@@ -186,7 +187,8 @@ class Ledger:
             refusal, annotations = await self._commit(pod, node, self._cache.snapshot())
             if refusal:
                 raise BindRefused(refusal)
-            # The watch went on meanwhile, and what it said must not be undone by the pod of before.
+            # The watch may have reported the pod meanwhile: assume its newest state, not the one we began
+            # with.
             now = self._cache.pod(pod.key)
             if now is None and known:
                 raise BindRefused(f"pod {pod.key} is gone")
@@ -197,7 +199,8 @@ class Ledger:
             self._cache.assume(now or pod, node, annotations)
 
     async def _send(self, pod: Pod, node: str, *, unsure: bool = False) -> None:
-        # Asked once more here: the policies' last word takes time, and a paused process loses more.
+        # Checked again here: the commit takes time, and a paused process even more, in which the Lease runs
+        # out.
         if problem := self._why_not():
             raise BindUnknown(problem) if unsure else BindRefused(problem)
         self._sending += 1
@@ -217,7 +220,7 @@ class Ledger:
         self._cache.bound(pod, time.monotonic())
 
     async def _find(self, namespace: str, name: str, uid: str) -> Pod:
-        """The pod that is meant: from the view, or from the API server where the view is behind."""
+        """The pod with this name and UID: from the cache, or from the API server if the cache lacks it."""
         pod = self._cache.pod(f"{namespace}/{name}")
         if pod is None or pod.uid != uid:
             try:
@@ -229,15 +232,16 @@ class Ledger:
         return pod
 
     async def _send_again(self, doubt: _Doubt) -> None:
-        """Ask once more for what may have happened; after another term not without another last word."""
+        """Send a bind with an unknown outcome again; after a change of term, commit it again first."""
         if doubt.term != self._term() and not self._why_not():
-            await self._agree_again(doubt)
+            await self._commit_again(doubt)
         await self._send(doubt.pod, doubt.node, unsure=True)
 
-    async def _agree_again(self, doubt: _Doubt) -> None:
-        """Have the policies say whether the pod may still be on the node that it was meant for.
+    async def _commit_again(self, doubt: _Doubt) -> None:
+        """Have the policies check again whether the pod may still go to its node.
 
-        Somebody else may have given its place away, or what it was to get there: then it gets what is free.
+        Another server may have given its place, or its devices, to another pod. The pod then gets a new
+        allocation from what is free.
         """
         pod, node = doubt.pod, doubt.node
         async with self._committing:
@@ -249,7 +253,7 @@ class Ledger:
                 if self._cache.assumes(pod):
                     self._cache.assume_anew(pod, annotations)
             if not self._cache.assumes(pod):
-                # What it was to get is not written down any more: a bind without it must not go out.
+                # The assumption has ended, and the allocation with it: no bind may be sent without that.
                 raise BindUnknown(f"pod {pod.key}: what became of its bind to {node} is known just now")
             doubt.term = term
 
@@ -270,7 +274,7 @@ class Ledger:
             await asyncio.sleep(pause)
             pause = min(longest, pause * 2)
             if not self._cache.assumes(pod):
-                # The watch has seen it bound, or gone.
+                # The watch reported the pod bound, or gone.
                 break
             try:
                 await self._send_again(doubt)
@@ -283,7 +287,7 @@ class Ledger:
                 self._free(pod)
                 break
             except Exception:
-                # Whatever it was, it is no answer: given up here, the pod would hold its place for ever.
+                # The outcome is still unknown: to stop here would keep the pod's place for ever.
                 log.exception("pod %s is not bound to %s yet", pod.key, node, extra=about)
         del self._doubts[pod.uid]
         self._cache.settle(pod.uid)

@@ -1,4 +1,4 @@
-"""A live cluster: watched, bound in, and checked against the API server, behind one door."""
+"""A live cluster: the view, the ledger, the writer and the nudge of one server, assembled."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _LEASE_FIRST_SECONDS = 2.0
 
 
 class LiveCluster:
-    """What a server knows of a cluster, and what it does there."""
+    """A server's view of a cluster, and the ledger, writer and nudge by which it acts there."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class LiveCluster:
         nodes_only: bool = False,
         on_succession: Callable[[bool], None] | None = None,
     ) -> None:
-        """``commit``: the policies' last word, about ``managed`` resources and others.
+        """``commit`` is the policies' last check before a bind; ``managed`` are the resources they allocate.
 
-        Without a ``lease`` we are the only one that binds. Who schedules by himself is a ``follower``, and
-        says which other ``objects`` to watch, and whether the ``images`` on nodes matter. With ``nodes_only``
-        pods are not followed, and so none can be bound. ``on_succession``
-        hears whether calls are to wait, since a holder of the Lease leaves and we are next; without it
-        nobody takes over before the holder is gone.
+        Without a ``lease`` this server is the only one that binds. The scheduler is a ``follower``; it says
+        which other ``objects`` to watch, and whether to read the ``images`` of nodes. With ``nodes_only``
+        pods are not watched, so none can be bound. ``on_succession`` is called with true when calls are to
+        wait, since the holder of the Lease leaves and this server is next, and with false when they may go
+        on; without it, this server takes over only after the holder is gone.
         """
         self._follower = follower
         self._managed = managed
@@ -100,8 +100,8 @@ class LiveCluster:
         async with asyncio.TaskGroup() as group:
             if self.writer is not None:
                 group.create_task(self.writer.run())
-                # Listed after the Lease is ours, the pods are those that the old holder left: that saves
-                # a second list.
+                # A list made after we took the Lease has all binds of the old holder: that saves a second
+                # list.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_LEASE_FIRST_SECONDS):
                         await self.writer.tried.wait()
@@ -112,31 +112,31 @@ class LiveCluster:
             keep_what_is_here()
 
     async def close(self) -> None:
-        """Stop binding; give the Lease back, unless a bind of ours may still land."""
+        """Stop binding; give the Lease back, unless the outcome of a bind is unknown."""
         settled = not (self.ledger.unsettled_count or self.ledger.sending_count)
         await self.ledger.close()
         if self.writer is not None:
             await self.writer.close(release=settled)
 
     async def hand_over(self, *, quiet: Callable[[], bool], binding: Callable[[], int]) -> None:
-        """Have another server take over before we end, where one is there to do so.
+        """Have another server take over before this one shuts down, if one stands by.
 
-        ``quiet``: whether callers have gone; ``binding``: how many binds are under way.
+        ``quiet`` says whether callers have stopped calling, ``binding`` how many binds are under way.
         """
         if self.writer is not None:
             await self.writer.leave(Callers(quiet, binding, lambda: self.ledger.unsettled_count))
 
     def why_not_ready(self) -> str:
-        """Why callers should go elsewhere, as far as the Lease is concerned."""
+        """Why the Lease makes callers go elsewhere; ``""`` if it does not."""
         return self.writer.why_not_ready() if self.writer is not None else ""
 
     def why_not_bind(self) -> str:
-        """Why this server may not bind at this moment; ``""`` when it may."""
+        """Why this server may not bind at this moment; ``""`` if it may."""
         return self.writer.problem() if self.writer is not None else ""
 
     async def verify(self) -> Verification:
-        """Compare the view with a fresh list."""
-        # Three full lists at the most, however many ask at once.
+        """Compare the view with fresh lists."""
+        # Concurrent callers share one verification, and so its few full lists.
         if self._verifying is None or self._verifying.done():
             self._verifying = asyncio.create_task(self._verify())
         return await asyncio.shield(self._verifying)
@@ -150,11 +150,11 @@ class LiveCluster:
         )
 
     def _behind(self) -> bool:
-        """Whether what we see may not be what there is."""
+        """Whether the view may be behind the cluster."""
         return self.view.age_seconds > 0 or (self.writer is not None and self.writer.catches_up)
 
     def changed(self, topic: str) -> None:
-        """Something changed that no watch tells: whoever waits for it is touched."""
+        """Tell the follower and the nudge of a change that no watch reports."""
         if self._follower is not None:
             self._follower.told(frozenset({topic}))
         if self.nudge is not None:
@@ -165,7 +165,7 @@ class LiveCluster:
             self.nudge.news()
 
     async def unaccounted(self) -> list[str]:
-        """Pods that hold a managed resource and were bound by somebody else, once all are listed."""
+        """Wait for the first list; the pods that hold a managed resource and were bound by other software."""
         await self.view.listed()
         seen = self.view.current
         return await asyncio.to_thread(unaccounted, seen, self._managed()) if seen else []

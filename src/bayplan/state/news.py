@@ -1,7 +1,7 @@
-"""What a change in the cluster may mean for pods that wait: names of it, or nothing where it means nothing.
+"""Which topics a change in the cluster belongs to, so that the pods that wait for them are tried again.
 
-Nodes tell of themselves every few seconds, and pods change their status all the time. Only what a rule could
-look at is news.
+Kubelets update nodes every few seconds, and pods change their status all the time. Only a change that a
+policy could look at has a topic.
 """
 
 from bayplan.kube.node import NodeObject
@@ -9,15 +9,15 @@ from bayplan.kube.pod import Pod
 
 NOTHING: frozenset[str] = frozenset()
 PODS = frozenset({"pods"})
-"""A pod is gone from a node, or asks for less: there is more room, and one less to keep away from."""
+"""A pod left a node, or requests less: there is more room, and one pod fewer to keep away from."""
 PLACED = frozenset({"placed"})
-"""A pod is on a node that was not there before, or has other labels: somebody may want to be near it."""
+"""A pod came to a node, or has other labels: a waiting pod may want to be near it."""
 NODES = frozenset({"nodes"})
-"""A node is there, or is different in what pods ask for."""
+"""A node was added, or changed in something that pods ask for."""
 
 
 def of_pod(before: Pod | None, now: Pod | None) -> frozenset[str]:
-    """What it means that a pod is now so; ``None`` where it was, or is, not there."""
+    """The topics of a change of a pod; ``None`` before it was created and after it was deleted."""
     was = before if before is not None and before.node_name and not before.finished else None
     is_there = now if now is not None and now.node_name and not now.finished else None
     if was is None:
@@ -28,7 +28,7 @@ def of_pod(before: Pod | None, now: Pod | None) -> frozenset[str]:
         return PODS | PLACED
     news = NOTHING
     if was.labels != is_there.labels or (is_there.terminating and not was.terminating):
-        # A pod that is being deleted is not counted where pods are spread.
+        # Topology spread does not count pods that are being deleted.
         news |= PLACED | PODS
     if any(is_there.request(resource) < amount for resource, amount in was.requests.items()):
         news |= PODS
@@ -36,7 +36,7 @@ def of_pod(before: Pod | None, now: Pod | None) -> frozenset[str]:
 
 
 def of_node(before: NodeObject | None, now: NodeObject | None) -> frozenset[str]:
-    """What it means that a node is now so; ``None`` where it was, or is, not there."""
+    """The topics of a change of a node; ``None`` before it was created and after it was deleted."""
     if before is None or now is None:
         return NODES if before is not now else NOTHING
     same = (

@@ -1,7 +1,7 @@
-"""Notes on a Lease, by which servers agree when it changes hands.
+"""Notes are annotations on a Lease by which servers agree when to hand it over.
 
-Each note is the name of a server, so that one which was left behind in an earlier term means nothing. Notes
-only say when to hand over: who holds the Lease is in its spec alone.
+Each note is the name of a server, so that a note left behind in an earlier term means nothing. Notes only say
+when to hand over; the holder is in the Lease's spec alone.
 """
 
 import logging
@@ -15,32 +15,32 @@ from bayplan.client.lease import Lease, LeaseApi, LeaseSpec, micro_time
 log = logging.getLogger(__name__)
 
 _PICK_UP_SECONDS = 2
-"""For how long it is the successor's who does not renew it: one that died meanwhile is not waited for."""
+"""The duration of a Lease that is handed over: if the successor has died, others need not wait for long."""
 _TRIES = 3
 
 
 @dataclass(frozen=True)
 class Notes:
-    """What servers tell each other on a Lease; ``""`` where nothing is said."""
+    """The notes on a Lease; ``""`` for a note that is not there."""
 
     standby: str = ""
-    """One of those who could take over."""
+    """A server that could take over."""
     leaving: str = ""
-    """The holder that is about to end."""
+    """The holder, if it is about to shut down."""
     successor: str = ""
-    """Who is to hold it next; its calls wait until then."""
+    """The next holder; calls to it wait until the Lease is its own."""
     asked: str = ""
-    """The successor that has calls waiting."""
+    """The successor, once it has calls waiting."""
 
     @classmethod
     def of(cls, lease: Lease) -> "Notes":
-        """Those of the present term."""
+        """The notes of the present term."""
         there = lease.metadata.get("annotations") or {}
         notes = cls(**{each.name: there.get(_key(each.name), "") for each in fields(cls)})
         return notes if notes.leaving and notes.leaving == lease.holder else cls(standby=notes.standby)
 
     def on(self, lease: Lease) -> Lease:
-        """The Lease with these notes, and with what others wrote there."""
+        """The Lease with these notes; annotations of other software stay."""
         ours = {_key(each.name): getattr(self, each.name) for each in fields(self)}
         there = lease.metadata.get("annotations") or {}
         annotations = {key: text for key, text in {**there, **ours}.items() if key not in ours or text}
@@ -51,7 +51,7 @@ class Notes:
 
 
 async def write_notes(api: LeaseApi, lease: Lease, notes: Notes) -> bool:
-    """Write notes on somebody else's Lease; whether it had not changed meanwhile."""
+    """Write notes on another server's Lease; false if the Lease has changed meanwhile."""
     try:
         await api.update(notes.on(lease), lease.spec)
     except ApiError as error:
@@ -62,13 +62,13 @@ async def write_notes(api: LeaseApi, lease: Lease, notes: Notes) -> bool:
 
 
 async def give_away(api: LeaseApi, lease: Lease) -> None:
-    """Write the successor into our Lease, or nobody. Once that is sent, it is ours no more."""
+    """Write the successor into our Lease, or nobody; once sent, the Lease is no longer ours."""
     holder = lease.holder
     for _ in range(_TRIES):
         if lease.holder != holder:
             return
         successor = Notes.of(lease).successor
-        # A Lease of one second and of nobody: as client-go gives it back.
+        # client-go releases a Lease the same way: no holder, a duration of one second.
         spec = LeaseSpec(
             holder_identity="",
             lease_duration_seconds=1,

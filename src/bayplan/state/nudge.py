@@ -1,10 +1,10 @@
-"""The nudge: a pod that waits for something which kube-scheduler does not see is touched when it changes.
+"""The nudge writes an annotation on a waiting pod, so that kube-scheduler tries the pod again.
 
-kube-scheduler tries a refused pod again on the next event of the cluster, else after five minutes. A price
-that fell, a place that was kept for a bind which then failed: those are no events. Nor is it one that we see
-the cluster again, and may have refused pods meanwhile by what was true once. Writing an annotation on the
-waiting pod is one. It needs the right to patch pods, so it is off unless it is asked for; and it is slow on
-purpose, since each touch costs a scheduling attempt.
+kube-scheduler tries a refused pod again at the next event of the cluster, or after five minutes. Some changes
+are no events for it: a price that fell; a failed bind, which frees the place that the ledger kept; the end of
+a time in which our view was outdated and we may have refused pods by it. An update of the pod is an event.
+The nudge needs the right to patch pods, so it is off by default. It is slow on purpose, since each nudge
+costs a scheduling attempt.
 """
 
 import asyncio
@@ -14,11 +14,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.limiter import Limiter
-from bayplan.client.rest import ApiClient
+from bayplan.client.rest import ApiClient, pod_path
 from bayplan.kube.pod import Pod
 from bayplan.state.cache import Cache
 
@@ -29,7 +28,8 @@ PODS = "pods"
 """The topic of what pods hold on nodes; see `Reason.helped_by`."""
 
 _WAITING_LIMIT = 20_000
-# News this soon after a refusal may be what woke the pod: kube-scheduler can be ahead of our own watch.
+# A change reported this soon after a refusal may be what woke the pod: kube-scheduler's watch may be ahead of
+# ours.
 _LATE_SECONDS = 2.0
 _TIMEOUT_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
@@ -37,11 +37,11 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class NudgeOptions:
-    """How often pods may be touched."""
+    """How often pods may be nudged."""
 
     qps: float
     interval_seconds: float
-    """How long one pod is left alone after a touch."""
+    """The minimum time between two nudges of one pod."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _Waiting:
 
 
 class Nudge:
-    """Remembers who was refused, and touches them when what they wait for changes."""
+    """Remembers refused pods, and nudges each when something changes that may help it."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class Nudge:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``behind``: whether the view may not be what the cluster is, at this moment."""
+        """``behind`` says whether the view may be outdated at this moment."""
         self.on_nudged: Callable[[], None] = lambda: None
-        """Called after each touch, by whoever counts them."""
+        """Called after each nudge; the metrics count them."""
         self._client = client
         self._cache = cache
         self._interval_seconds = options.interval_seconds
@@ -78,76 +78,82 @@ class Nudge:
         self._clock = clock
         self._sleep = sleep
         self._waiting: dict[str, _Waiting] = {}
-        # Those whose turn it is to be touched, by when they were touched last.
-        self._line: list[tuple[float, int, _Waiting]] = []
+        # A heap of pods to be nudged, by the time of their last nudge.
+        self._heap: list[tuple[float, int, _Waiting]] = []
         self._due: set[str] = set()
         self._numbers = itertools.count()
         self._wake = asyncio.Event()
         self._behind = behind
-        # Those who were refused while we were behind.
-        self._unsure: dict[str, _Waiting] = {}
-        self._doubts = asyncio.Event()
+        # Pods that were refused while the view was behind.
+        self._refused_behind: dict[str, _Waiting] = {}
+        self._any_refused_behind = asyncio.Event()
 
     def refused(self, pod: Pod, topics: Collection[str]) -> None:
-        """The pod was refused on every node; ``topics`` may change that, anything where there are none."""
+        """Remember a pod refused on every node; ``topics`` are changes that may help it, empty for any."""
         waiting = self._waiting.pop(pod.uid, None) or _Waiting(pod.key, pod.uid, topics, 0.0)
         waiting.topics, waiting.refused_at = topics, self._clock()
-        # Put last: the first to be dropped is the one that was refused longest ago.
+        # Put last: above the limit, the pod that was refused longest ago is dropped.
         self._waiting[pod.uid] = waiting
         if len(self._waiting) > _WAITING_LIMIT:
             first = next(iter(self._waiting))
             del self._waiting[first]
-            self._unsure.pop(first, None)
+            self._refused_behind.pop(first, None)
         if self._behind():
-            self._unsure[pod.uid] = waiting
-            self._doubts.set()
+            self._refused_behind[pod.uid] = waiting
+            self._any_refused_behind.set()
 
     def changed(self, topic: str) -> None:
-        """Something changed that kube-scheduler does not see."""
-        self._touch(w for w in self._waiting.values() if not w.topics or topic in w.topics)
+        """Nudge the pods that wait for a topic, after a change that kube-scheduler does not see."""
+        self._enqueue(w for w in self._waiting.values() if not w.topics or topic in w.topics)
 
     def news(self) -> None:
-        """The watch told of a change; kube-scheduler sees it too, but may have asked us before."""
+        """Nudge the pods that were refused just before the watch reported a change.
+
+        kube-scheduler sees the change too, but may have called us before our own watch reported it.
+        """
         since = self._clock() - _LATE_SECONDS
         late = []
         for waiting in reversed(self._waiting.values()):
             if waiting.refused_at < since:
                 break
-            # Refused again right after a touch, it has seen what there was to see.
+            # A pod refused again right after a nudge was judged with this change in view.
             if waiting.refused_at - waiting.nudged_at > _LATE_SECONDS:
                 late.append(waiting)
-        self._touch(late)
+        self._enqueue(late)
 
     async def run(self) -> None:
-        """Touch those whose turn it is, until cancelled."""
+        """Nudge pods in turn, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._touch_in_turn())
-            group.create_task(self._when_caught_up())
+            group.create_task(self._nudge_in_turn())
+            group.create_task(self._nudge_when_caught_up())
 
-    async def _when_caught_up(self) -> None:
-        """kube-scheduler was not behind, perhaps: what we did not see then is no event for it any more."""
+    async def _nudge_when_caught_up(self) -> None:
+        """Nudge the pods that were refused while the view was behind, once it has caught up.
+
+        kube-scheduler may not have been behind: what we missed is then no event for it any more.
+        """
         while True:
-            await self._doubts.wait()
+            await self._any_refused_behind.wait()
             while self._behind():
                 await self._sleep(_LOOK_SECONDS)
-            self._doubts.clear()
-            self._touch(self._unsure.values())
-            self._unsure.clear()
+            self._any_refused_behind.clear()
+            self._enqueue(self._refused_behind.values())
+            self._refused_behind.clear()
 
-    async def _touch_in_turn(self) -> None:
+    async def _nudge_in_turn(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._line:
-                nudged_at, number, waiting = self._line[0]
+            while self._heap:
+                nudged_at, number, waiting = self._heap[0]
                 if waiting.nudged_at != nudged_at:
-                    # Touched since it was put here.
-                    heapq.heapreplace(self._line, (waiting.nudged_at, number, waiting))
+                    # The pod was nudged since it was put here.
+                    heapq.heapreplace(self._heap, (waiting.nudged_at, number, waiting))
                     continue
                 if not self._still_waits(waiting):
                     self._take_first()
                     self._waiting.pop(waiting.uid, None)
-                    # There may be thousands of them, and others have something to do.
+                    # There may be thousands of such pods: let other tasks run in between.
                     await asyncio.sleep(0)
                     continue
                 rest = nudged_at + self._interval_seconds - self._clock()
@@ -158,7 +164,7 @@ class Nudge:
                 await self._nudge(waiting)
 
     async def _rest(self, seconds: float) -> None:
-        """Until the next one is due, or another one is."""
+        """Sleep until the next nudge is due, or a pod is enqueued."""
         resting = asyncio.ensure_future(self._sleep(seconds))
         waking = asyncio.ensure_future(self._wake.wait())
         await asyncio.wait((resting, waking), return_when=asyncio.FIRST_COMPLETED)
@@ -166,16 +172,16 @@ class Nudge:
             task.cancel()
         self._wake.clear()
 
-    def _touch(self, waiting: Iterable[_Waiting]) -> None:
+    def _enqueue(self, waiting: Iterable[_Waiting]) -> None:
         for each in waiting:
             if each.uid not in self._due:
                 self._due.add(each.uid)
-                heapq.heappush(self._line, (each.nudged_at, next(self._numbers), each))
-        if self._line:
+                heapq.heappush(self._heap, (each.nudged_at, next(self._numbers), each))
+        if self._heap:
             self._wake.set()
 
     def _take_first(self) -> None:
-        _, _, waiting = heapq.heappop(self._line)
+        _, _, waiting = heapq.heappop(self._heap)
         self._due.discard(waiting.uid)
 
     def _still_waits(self, waiting: _Waiting) -> bool:
@@ -189,11 +195,10 @@ class Nudge:
             return
         waiting.nudged_at = self._clock()
         namespace, _, name = waiting.key.partition("/")
-        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-        # The UID makes it a conflict where another pod has the name by now.
+        # With the UID, the API server answers 409 if another pod has the name by now.
         note = {"metadata": {"uid": waiting.uid, "annotations": {ANNOTATION: f"{time.time():.3f}"}}}
         try:
-            await self._client.patch(path, note, timeout_seconds=_TIMEOUT_SECONDS)
+            await self._client.patch(pod_path(namespace, name), note, timeout_seconds=_TIMEOUT_SECONDS)
         except ApiError as error:
             if error.status in (404, 409):
                 self._waiting.pop(waiting.uid, None)

@@ -1,7 +1,7 @@
-"""Objects beside nodes and pods, as watches tell them; one place a kind, frozen on demand.
+"""The store of watched objects of other kinds than Node and Pod, frozen on demand.
 
-What we are about to write on an object is *assumed*: everybody who judges sees it, until the watch brings
-something newer, or we take it back.
+What we are about to write on an object is *assumed*: snapshots show it until the watch reports a newer
+version, or the assumption is taken back.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,31 +12,32 @@ from bayplan.snapshot.objects import NO_OBJECTS, Objects, ObjectsOfKind
 
 Key = tuple[str, str]
 Listener = Callable[[str, NamedObject | None], None]
-"""Told the kind and the object that came, went or is different; ``None`` for all of the kind."""
+"""Called with the kind and the object that was added, changed or removed; ``None`` for all of the kind."""
 
 
 class ObjectStore:
-    """What is there of each kind; a kind that did not change is shared by what is frozen later."""
+    """The objects of each kind, with assumptions; frozen states share the kinds that did not change."""
 
     def __init__(self) -> None:
         self._by_kind: dict[str, dict[str, NamedObject]] = {}
         self._assumed: dict[Key, NamedObject] = {}
-        # What the watch says of an object of which something else is assumed.
+        # The watch's state of each object in _assumed.
         self._told: dict[Key, NamedObject] = {}
-        # Keys of what is different since it was frozen last; None for a kind that came as a whole.
+        # Keys of the objects that changed since the last freeze; None for a kind that was replaced as a
+        # whole.
         self._changed: dict[str, set[str] | None] = {}
         self._frozen = NO_OBJECTS
         self.listeners: list[Listener] = []
 
     def put(self, kind: str, one: NamedObject) -> None:
-        """An object is there, or is different."""
+        """Add or update an object."""
         key = OBJECT_KINDS[kind].key(one)
         if not self._still_assumed((kind, key), one):
             self._show(kind, key, one)
         self._tell(kind, one)
 
     def drop(self, kind: str, one: NamedObject) -> None:
-        """An object is gone, and with it what was assumed of it."""
+        """Remove an object and the assumption about it."""
         key = OBJECT_KINDS[kind].key(one)
         self._assumed.pop((kind, key), None)
         self._told.pop((kind, key), None)
@@ -44,7 +45,7 @@ class ObjectStore:
         self._tell(kind, one)
 
     def replace(self, kind: str, objects: Iterable[NamedObject]) -> None:
-        """Exactly these are there."""
+        """Replace all objects of a kind."""
         fresh = {OBJECT_KINDS[kind].key(one): one for one in objects}
         for assumed in [each for each in self._assumed if each[0] == kind]:
             key = assumed[1]
@@ -57,17 +58,17 @@ class ObjectStore:
         self._tell(kind, None)
 
     def assume(self, kind: str, one: NamedObject) -> None:
-        """Show an object as it is going to be, or as the API server has just said that it is."""
+        """Show an object as we are about to write it, or as the API server has just returned it."""
         key = OBJECT_KINDS[kind].key(one)
         told = self.told(kind, key)
         if told is None or told == one or version_of(told) > version_of(one):
-            # Deleted meanwhile, or the watch was faster than the answer: it knows as much, or better.
+            # Deleted meanwhile, or the watch was faster and already has this version or a newer one.
             return
         self._assumed[kind, key], self._told[kind, key] = one, told
         self._show(kind, key, one)
 
     def forget(self, kind: str, one: NamedObject) -> None:
-        """Take an assumption back; another one of the same object stays."""
+        """Take this assumption back; a later assumption about the same object stays."""
         key = OBJECT_KINDS[kind].key(one)
         if self._assumed.get((kind, key)) is one:
             del self._assumed[kind, key]
@@ -75,16 +76,16 @@ class ObjectStore:
             self._tell(kind, one)
 
     def told(self, kind: str, key: str) -> NamedObject | None:
-        """The object as the watch told it, whatever is assumed of it."""
+        """The object as the watch reported it, without any assumption."""
         return self._told.get((kind, key)) or self._by_kind.get(kind, {}).get(key)
 
     @property
     def assumed_count(self) -> int:
-        """How many objects are shown as they are going to be."""
+        """The number of objects with an assumption."""
         return len(self._assumed)
 
     def freeze(self) -> Objects:
-        """The objects as they are now; the same ones again while nothing happened."""
+        """The objects now; the same `Objects` as before if nothing has changed."""
         if self._changed:
             fresh = {kind: self._freeze(kind, keys) for kind, keys in self._changed.items()}
             self._frozen = Objects({**self._frozen.by_kind, **fresh})
@@ -98,7 +99,7 @@ class ObjectStore:
         return ObjectsOfKind(now, after=self._frozen.of_kind(kind), changed=keys)
 
     def _still_assumed(self, which: Key, told: NamedObject) -> bool:
-        """Whether what is assumed stands against the word of the watch: not if that is newer, or the same."""
+        """Whether an assumption outlives a report of the watch: not if the report is newer or equal."""
         assumed = self._assumed.get(which)
         if assumed is None:
             return False
@@ -130,7 +131,7 @@ def version_of(one: NamedObject) -> int:
 
 
 class KindStore:
-    """One kind of an `ObjectStore`, as an informer wants to keep it; ``tell`` hears of every change."""
+    """The informer's `Store` for one kind of an `ObjectStore`; ``tell`` is called after each change."""
 
     def __init__(self, objects: ObjectStore, kind: str, tell: Callable[[], None]) -> None:
         self._objects = objects
@@ -138,16 +139,16 @@ class KindStore:
         self._tell = tell
 
     def replace(self, objects: Iterable[NamedObject]) -> None:
-        """Exactly these are there."""
+        """Replace all objects of the kind."""
         self._objects.replace(self._kind, objects)
         self._tell()
 
     def put(self, one: NamedObject) -> None:
-        """An object is there, or is different."""
+        """Add or update an object."""
         self._objects.put(self._kind, one)
         self._tell()
 
     def drop(self, one: NamedObject) -> None:
-        """An object is gone."""
+        """Remove an object."""
         self._objects.drop(self._kind, one)
         self._tell()

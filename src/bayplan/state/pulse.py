@@ -1,25 +1,25 @@
-"""Whether a watch is alive, and since when it is not.
+"""The pulse says whether a watch is alive, and if not, for how long it has been broken.
 
-A watch that ended or went silent is doubted for a moment before it counts as broken: most of them are
-reopened at once. When it does count, it counts from its last sign of life, not from when we noticed.
+A watch that ended or went silent gets a few seconds to be reopened before it counts as broken: most are. It
+then counts as broken since its last sign of life, not since we noticed.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
 
-# A server that has forgotten the past opens a watch all the same, and says so a moment later.
+# A server that has forgotten our version opens the watch first, and sends 410 a moment later.
 _PROOF_SECONDS = 1.0
-# Opening a watch takes milliseconds, on a server that is starting a second or two.
+# Opening a watch takes milliseconds, or a second or two while the server starts.
 _DOUBT_SECONDS = 5.0
 
 
 class Pulse:
-    """The signs of life of one watch after another."""
+    """The state of an informer's watches, one after another."""
 
     def __init__(self, *, doubt_seconds: float = _DOUBT_SECONDS) -> None:
         self.problem = ""
-        """Why there is no watch; ``""`` while there is one."""
+        """Why no watch is open; ``""`` while one is."""
         self._doubt_seconds = doubt_seconds
         self._heard_at = time.monotonic()
         self._lost_at: float | None = None
@@ -32,12 +32,12 @@ class Pulse:
         return 0.0 if self._broken_since is None else time.monotonic() - self._broken_since
 
     def opened(self) -> None:
-        """The server has agreed; a moment without a refusal proves it, for an event may be a minute away."""
+        """The server accepted the watch; a second without an error proves it, since events may be rare."""
         self._heard_at = time.monotonic()
         self._after(_PROOF_SECONDS, self.proven)
 
     def heard(self) -> None:
-        """Something came, which may be only a part of a list."""
+        """An event came, perhaps only a part of a list."""
         self._heard_at = time.monotonic()
 
     def proven(self) -> None:
@@ -47,15 +47,15 @@ class Pulse:
         self.problem = ""
 
     def ended(self) -> None:
-        """The server ended the watch, as it does every few minutes."""
+        """The watch ended, as every watch does after some minutes."""
         self._lose(time.monotonic(), "the watch ended, and there is no answer to the next one yet")
 
     def fell_silent(self, problem: str) -> None:
-        """Nothing came for too long."""
+        """No event came for too long."""
         self._lose(self._heard_at, problem)
 
     def broke(self, problem: str) -> None:
-        """There is no watch."""
+        """Opening a watch failed, or took too long."""
         self._drop_timer()
         self.problem = problem
         if self._broken_since is None:

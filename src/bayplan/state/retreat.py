@@ -1,6 +1,6 @@
-"""A holder that does not see the cluster leaves the Lease to others: it can do nothing, and they may see.
+"""A holder that cannot see the cluster gives up the Lease: it cannot bind, and another server may see.
 
-No successor is looked for, as one that ends does: who sees nothing has no callers that would have to move.
+Unlike a holder that shuts down, it looks for no successor: no callers have to move.
 """
 
 from collections.abc import Callable
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sight:
-    """What a server knows of its view, and of its own binds."""
+    """The state of a server's view and of its binds."""
 
     blind: Callable[[], str] = str
-    """Why it has seen nothing for too long; ``""`` while it sees."""
+    """Why the server has been cut off from the cluster for too long; ``""`` while it sees it."""
     binding: Callable[[], int] = int
-    """How many binds are sent and not answered yet."""
+    """The number of bind requests without an answer yet."""
     unsettled: Callable[[], int] = int
-    """How many binds may still land."""
+    """The number of binds with an unknown outcome."""
 
 
 class Retreat:
-    """The way of a holder that is blind: no bind begins, those under way end, then the Lease is given up."""
+    """How a blind holder gives up the Lease: no new bind begins, binds under way end, then it gives it up."""
 
     def __init__(self, sight: Sight, *, margin_seconds: float, least_seconds: float) -> None:
-        """What is sent may take ``margin_seconds``. The Lease is kept for ``least_seconds`` in any case.
+        """A request may take ``margin_seconds``. A holder keeps the Lease for at least ``least_seconds``.
 
-        Where all see badly, it must not go round faster than it runs out.
+        Otherwise the Lease would go round and round where all servers are cut off.
         """
         self._sight = sight
         self._margin_seconds = margin_seconds
@@ -34,20 +34,20 @@ class Retreat:
 
     @property
     def closed(self) -> bool:
-        """Whether no bind may begin any more."""
+        """Whether new binds are forbidden."""
         return self._closed_at is not None
 
     @property
     def reason(self) -> str:
-        """Why the Lease should be somebody else's; ``""`` where it need not be."""
+        """Why another server should hold the Lease; ``""`` if there is no reason."""
         return self._sight.blind()
 
     def due(self, *, now: float, since: float) -> bool:
-        """Whether a Lease that is ours ``since`` then is to be given up now; first, no bind begins any more.
+        """Whether to give up a Lease that we hold ``since`` that time; before that, new binds are forbidden.
 
-        Evictions and what is written about volumes end within the margin as binds do, and nobody counts
-        them. A bind that may still land is sent again until it is settled: that needs the Lease, and no
-        closed door.
+        Evictions and writes about volumes are not counted, but end within the margin, as binds do. A bind
+        with an unknown outcome is sent again until it is settled: for that we must hold the Lease and may
+        bind.
         """
         sight = self._sight
         if not sight.blind() or sight.unsettled() or now < since + self._least_seconds:
@@ -58,5 +58,5 @@ class Retreat:
         return now >= self._closed_at + self._margin_seconds and not sight.binding()
 
     def stay(self) -> None:
-        """Binds may begin again, as far as our eyes are concerned."""
+        """Allow new binds again."""
         self._closed_at = None

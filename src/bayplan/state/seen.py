@@ -1,6 +1,7 @@
-"""Somebody else's Lease, and whether its holder is still there, as far as one can see.
+"""Another server's Lease as this server saw it, to tell whether its holder may still be alive.
 
-Clocks of two machines are never compared: what counts is for how long we, by our own clock, have seen it so.
+Clocks of two machines are never compared: what counts is how long, by our own clock, the Lease has not
+changed.
 """
 
 from dataclasses import dataclass
@@ -11,23 +12,23 @@ from bayplan.state.notes import Notes
 
 @dataclass(frozen=True)
 class Seen:
-    """A Lease, and when we first saw that its holder had written it."""
+    """A Lease, and the time, by our clock, at which we first saw this write of its holder."""
 
     lease: Lease
     at: float
 
     def left(self, now: float) -> float:
-        """How long its holder may still believe in it."""
+        """For how many seconds the holder may still count on the Lease."""
         return self.at + (self.lease.spec.lease_duration_seconds or 0) - now
 
     def moved(self, lease: Lease) -> bool:
-        """Whether its holder has written it since; notes of others are no sign of him."""
+        """Whether the holder has written the Lease since; notes of other servers do not count."""
         if self.lease.spec != lease.spec:
             return True
-        # A wall clock that stands still writes the same time again.
+        # A holder whose wall clock stands still writes an equal spec.
         return self.lease != lease and Notes.of(self.lease) == Notes.of(lease)
 
     def newer_than(self, lease: Lease) -> bool:
-        """Whether it was written after that one, which somebody has brought back from a backup."""
+        """Whether ``lease`` is older than this one, since it was restored from a backup."""
         ours, theirs = (str(each.metadata.get("resourceVersion", "")) for each in (self.lease, lease))
         return ours.isdigit() and theirs.isdigit() and int(ours) > int(theirs)

@@ -1,7 +1,7 @@
-"""Pods of one controller are alike: what they have in common is kept once, and worked out once.
+"""Pods of one controller share their equal parts, and the values computed from them, to save memory and time.
 
-A cluster of 150,000 pods has some thousand controllers. Each pod comes as text of its own, so without this
-the same containers, labels and tolerations would be in memory once for each of them.
+A cluster of 150,000 pods has some thousand controllers. Each pod is decoded on its own, so without sharing
+the same containers, labels and tolerations would be in memory once for each pod.
 """
 
 from operator import attrgetter
@@ -11,9 +11,9 @@ from msgspec.structs import force_setattr
 from bayplan.kube.meta import NO_META, ObjectMeta
 from bayplan.kube.pod import NO_SPEC, Pod, PodSpec, same_resize
 
-# A list comes by namespace and name, so pods of one controller come together, mostly.
+# Lists are sorted by namespace and name, so the pods of one controller mostly come one after another.
 _REMEMBERED = 8192
-# Of these, and of a resize, everything is worked out that a pod remembers of itself; and they take memory.
+# All cached properties of a pod depend on these fields and on its resize alone; and these take the memory.
 _OF_SPEC = (
     "containers",
     "init_containers",
@@ -29,14 +29,14 @@ _spec_parts, _metadata_parts = attrgetter(*_OF_SPEC), attrgetter(*_OF_METADATA)
 
 
 class Siblings:
-    """The last pod of each controller."""
+    """Remembers the last pod of each controller."""
 
     def __init__(self, *, limit: int = _REMEMBERED) -> None:
         self._last: dict[str, Pod] = {}
         self._limit = limit
 
     def join(self, pod: Pod, known: Pod | None) -> None:
-        """Let a pod share what it has in common with the one that is ``known`` in its place, or a sibling."""
+        """Let a pod share its equal parts with its own ``known`` state, or else with the last sibling."""
         owner = pod.owner
         like = known
         if owner is not None:
@@ -49,13 +49,13 @@ class Siblings:
 
 
 def share(like: Pod, pod: Pod) -> None:
-    """Let ``pod`` have the parts of ``like`` that are equal, and what was worked out of them."""
+    """Replace parts of ``pod`` by the equal parts of ``like``, and take over what was computed from them."""
     was, now = like.spec or NO_SPEC, pod.spec or NO_SPEC
     parts = _spec_parts(was)
     if parts == _spec_parts(now):
         if now is not NO_SPEC:
             _set(now, _OF_SPEC, parts)
-        # While one is being resized, it asks for something else than its spec says.
+        # While a pod is being resized, its requests are not those of its spec.
         if same_resize(like, pod):
             pod.__dict__.update(like.__dict__)
     metadata, theirs = pod.metadata or NO_META, _metadata_parts(like.metadata or NO_META)

@@ -1,4 +1,4 @@
-"""Nodes and pods, as informers bring them: kept, and told to whoever follows them."""
+"""The stores of the node and pod informers: they write into the cache and tell a follower of each change."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -10,23 +10,23 @@ from bayplan.state.cache import Cache
 
 
 class Follower(Protocol):
-    """Whoever follows the pods one by one, and what happens to the rest."""
+    """The scheduler's queue: it hears of each pod, and of changes that waiting pods may wait for."""
 
     def pod_is(self, pod: Pod) -> None:
-        """A pod is there, or is different."""
+        """A pod was added or changed."""
         ...
 
     def pod_gone(self, pod: Pod) -> None:
-        """A pod is not there any more."""
+        """A pod was removed."""
         ...
 
     def told(self, news: frozenset[str]) -> None:
-        """Something happened that pods may have waited for."""
+        """Something changed that pods may wait for; the topics are those of `news`."""
         ...
 
 
 class NodeStore:
-    """Nodes, as the informer of nodes wants to keep them."""
+    """The store of the node informer."""
 
     def __init__(
         self,
@@ -41,22 +41,22 @@ class NodeStore:
         self._follower = follower
 
     def replace(self, nodes: Iterable[NodeObject]) -> None:
-        """Exactly these nodes are there."""
+        """Replace all nodes."""
         self._cache.replace_nodes(nodes)
         self._follow(news.NODES)
         self._tell(news.NODES)
 
     def put(self, node: NodeObject) -> None:
-        """A node is there, or is different."""
+        """Add or update a node."""
         version, before = self._cache.version, self._cache.node(node.name)
         self._cache.put_node(node)
         self._follow(news.of_node(before, node))
         if self._cache.version != version:
-            # Else a kubelet has only said that it is still there.
+            # Otherwise the kubelet only renewed its heartbeat.
             self._tell(news.NODES)
 
     def drop(self, node: NodeObject) -> None:
-        """A node is gone."""
+        """Remove a node."""
         self._cache.drop_node(node.name)
         self._dropped(node.name)
         self._follow(news.NODES)
@@ -68,7 +68,7 @@ class NodeStore:
 
 
 class PodStore:
-    """Pods, as the informer of pods wants to keep them."""
+    """The store of the pod informer."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class PodStore:
         self._follower = follower
 
     def replace(self, pods: Iterable[Pod]) -> None:
-        """Exactly these pods are there."""
+        """Replace all pods."""
         before = list(self._cache.pods)
         self._cache.replace_pods(pods)
         self._listed()
@@ -98,7 +98,7 @@ class PodStore:
         self._tell(news.PODS | news.PLACED)
 
     def put(self, pod: Pod) -> None:
-        """A pod is there, or is different."""
+        """Add or update a pod."""
         version, before = self._cache.version, self._cache.pod(pod.key)
         self._cache.put_pod(pod)
         if self._follower is not None:
@@ -108,7 +108,7 @@ class PodStore:
         self._follow(version, before, pod.key)
 
     def drop(self, pod: Pod) -> None:
-        """A pod is gone."""
+        """Remove a pod."""
         version, before = self._cache.version, self._cache.pod(pod.key)
         self._cache.drop_pod(pod.key, pod.uid)
         if self._follower is not None:
@@ -116,7 +116,7 @@ class PodStore:
         self._follow(version, before, pod.key)
 
     def _follow(self, version: int, before: Pod | None, key: str) -> None:
-        """Tell what has changed for others; most is a status, which is no news to anybody."""
+        """Tell what has changed for other pods; most updates are of a status, which changes nothing."""
         if self._follower is None and self._cache.version == version:
             return
         what = news.of_pod(before, self._cache.pod(key))

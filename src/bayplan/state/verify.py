@@ -1,4 +1,4 @@
-"""Is the view true? Compares it with a fresh list; what differs twice in a row is drift."""
+"""Verification compares the view with fresh lists; a difference that stays is drift."""
 
 import asyncio
 import logging
@@ -17,24 +17,24 @@ log = logging.getLogger(__name__)
 _LOOKS = 3
 _PAUSE_SECONDS = 1.0
 _CATCH_UP_SECONDS = 0.1
-"""Less than otherwise: somebody waits for it."""
+"""The pause between comparisons while a new holder of the Lease waits for the view to catch up."""
 _LISTED_AGAIN_SECONDS = 5.0
-"""How long a difference lasts until the watch is given up; each time twice as long."""
+"""How long a difference may last until everything is listed again; doubled each time."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What a comparison found."""
+    """The result of a verification."""
 
     nodes: int
     pods: int | None
-    """``None`` where pods are not followed."""
+    """The number of pods; ``None`` if pods are not watched."""
     drift: list[str]
-    """One line for each difference; empty when the view is true."""
+    """One line for each difference; empty if the view is right."""
     unaccounted: list[str]
-    """Pods that hold a managed resource, and nobody knows which device: they count on every one."""
+    """Pods that hold a managed resource on an unknown device: they count on every device of the node."""
     overcommitted: list[str]
-    """Devices of which more was given than there is; there must be none."""
+    """Devices of which more is allocated than they have; there must be none."""
     seconds: float
 
 
@@ -46,10 +46,10 @@ async def verify(
     assumed: Callable[[], Collection[str]] = tuple,
     pause_seconds: float = _PAUSE_SECONDS,
 ) -> Verification:
-    """Compare the view with a fresh list until they agree, a few times at most.
+    """Compare the view with fresh lists until they agree, a few times at most.
 
-    The cluster changes while it is listed, so a difference counts only if it is there each time.
-    ``managed`` are the resources that policies hand out, ``assumed`` the pods that are being bound, by UID.
+    The cluster changes while it is listed, so a difference is drift only if every comparison finds it.
+    ``managed`` are the resources that policies allocate, ``assumed`` the UIDs of pods that are being bound.
     """
     start = time.perf_counter()
     lasting: set[str] | None = None
@@ -71,10 +71,10 @@ async def verify(
 
 
 async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *, since: float) -> None:
-    """Return when everything that was bound before ``since`` (of the monotonic clock) is in view.
+    """Return once the view has all binds made before ``since`` (of the monotonic clock).
 
-    A watch tells in a moment what it has to tell. What is still different then, it never will: of a past that
-    was restored from a backup, for one.
+    A watch catches up within moments. If a difference lasts, the watch will never report it, for example
+    after etcd was restored from a backup: then everything is listed again.
     """
     lasting: set[str] = set()
     differs_at, patience = time.monotonic(), _LISTED_AGAIN_SECONDS
@@ -103,7 +103,7 @@ async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *,
 
 
 def overcommitted(cluster: Snapshot, managed: Collection[Units]) -> list[str]:
-    """Devices of which more was given than they have: a bind that came late, or somebody else's."""
+    """Devices of which more is allocated than they have, after a late bind or a bind by other software."""
     found = []
     for units in managed:
         for row, node in enumerate(cluster.nodes.objects):
@@ -122,20 +122,20 @@ def overcommitted(cluster: Snapshot, managed: Collection[Units]) -> list[str]:
 
 
 def unaccounted(cluster: Snapshot, managed: Collection[Units]) -> list[str]:
-    """Bound pods that ask for one of these resources and were given none of it by us."""
+    """Bound pods that request one of these resources and have no allocation of it."""
     if not managed:
         return []
-    return sorted(pod.key for pod in cluster.pods if pod.node_name and _owed(pod, managed))
+    return sorted(pod.key for pod in cluster.pods if pod.node_name and _lacks_allocation(pod, managed))
 
 
-def _owed(pod: Pod, managed: Collection[Units]) -> bool:
+def _lacks_allocation(pod: Pod, managed: Collection[Units]) -> bool:
     return any(units.need(pod) and not units.given_to(pod) for units in managed)
 
 
 def differences(view: Snapshot, truth: Snapshot, *, assumed: Collection[str] = ()) -> list[str]:
-    """What the view has wrong: nodes, pods, where pods are, and what they hold.
+    """The differences between the view and the truth: nodes, pods, the pods' nodes and allocations.
 
-    Pods with an ``assumed`` UID are on a node in view because we are binding them there: no list knows yet.
+    Pods with an ``assumed`` UID are skipped: we are binding them, so no list has them on their node yet.
     """
     found = []
     ours, theirs = set(view.rows), set(truth.rows)

@@ -1,4 +1,4 @@
-"""The cluster as the server knows it: a file that never changes, or a live cluster that is watched."""
+"""Views give the current snapshot of the cluster: `FixedView` of a file, `LiveView` of a watched cluster."""
 
 import asyncio
 import logging
@@ -27,50 +27,50 @@ _READ_SECONDS = 1.0
 _READ_AT_ONCE = 16
 _READ_AGAIN_SECONDS = 5.0
 _LOOK_AGAIN_SECONDS = (0.5, 10.0)
-# How long a total refusal waits for news: once, or for so much of what is left; in all, and as a share of the
-# time that passes.
+# How long a refusal on every node waits for news: normally; for the first pod, as a share of the budget; the
+# budget; and how much of each second that passes is added to the budget.
 _PATIENCE_SECONDS = 0.05
 _PATIENCE_FIRST = 0.4
 _PATIENCE_LIMIT_SECONDS = 0.5
 _PATIENCE_SHARE = 0.2
 _REFUSED_LIMIT = 20_000
-# No right to read them, or an API server that has none.
+# We may not read objects of this kind, or the API server has no such kind.
 _NOT_FOR_US = (403, 404)
 
 
 class View(Protocol):
-    """Whoever can say what the cluster looks like. Asked by the event loop's thread alone."""
+    """Gives the current snapshot of the cluster. Only the event loop's thread may call it."""
 
     @property
     def current(self) -> Snapshot | None:
-        """The cluster now; ``None`` where only the nodes of a request are known."""
+        """The cluster now; ``None`` if only the nodes of a request are known."""
         ...
 
     @property
     def same_nodes(self) -> Snapshot | None:
-        """The cluster with nodes as they are, and pods as they were; ``None`` where it takes a new look."""
+        """The last snapshot, if only pods have changed since; otherwise ``None``."""
         ...
 
     @property
     def age_seconds(self) -> float:
-        """How far behind the view may be; 0 while it is live."""
+        """How far behind the cluster the view may be; 0 while its watches are open."""
         ...
 
     def problem(self) -> str:
-        """Why the view is not to be relied on; ``""`` when all is well."""
+        """Why the view cannot be relied on; ``""`` if it can."""
         ...
 
     async def read(self, names: Sequence[str]) -> bool:
-        """Look for nodes that are asked about and not in view; whether one was found."""
+        """Read nodes that a request names and the view lacks; whether one was found."""
         ...
 
     async def news_for(self, pod: Pod, seen: Snapshot) -> bool:
-        """Wait a moment for news that may help a pod; whether there is any since this snapshot."""
+        """Wait a moment for a change that may help a refused pod; whether one came since ``seen``."""
         ...
 
 
 class FixedView:
-    """A snapshot, replaced by hand or never."""
+    """A view of one snapshot, which changes only by `replace`."""
 
     def __init__(self, current: Snapshot | None = None) -> None:
         self._current = current
@@ -88,32 +88,32 @@ class FixedView:
 
     @property
     def age_seconds(self) -> float:
-        """How long ago it was put there."""
+        """How long ago the snapshot was set."""
         return time.monotonic() - self._replaced_at
 
     def problem(self) -> str:
-        """A file is always what it is."""
+        """Always ``""``."""
         return ""
 
     def replace(self, snapshot: Snapshot) -> None:
-        """Show this one from now on; whoever holds the old one keeps it."""
+        """Show another snapshot from now on."""
         snapshot.nodes.moves_on()
         self._current = snapshot
         self._replaced_at = time.monotonic()
 
     async def read(self, names: Sequence[str]) -> bool:
-        """There is nowhere to look: what is not in the snapshot is not there."""
+        """Always false: there is no API server to ask."""
         del names
         return False
 
     async def news_for(self, pod: Pod, seen: Snapshot) -> bool:
-        """Nobody brings news here."""
+        """Whether the snapshot was replaced since ``seen``; does not wait."""
         del pod
         return self._current is not seen
 
 
 class LiveView:
-    """A cluster that is listed once and watched from then on."""
+    """A view of a live cluster, which is listed once and then watched."""
 
     def __init__(
         self,
@@ -126,10 +126,10 @@ class LiveView:
         images: bool = False,
         nodes_only: bool = False,
     ) -> None:
-        """``on_news`` is called when a watch has told something that pods may have waited for.
+        """``on_news`` is called after a change that waiting pods may have waited for.
 
-        ``objects`` are kinds to be watched beside nodes and pods; with ``images`` those of nodes are read.
-        With ``nodes_only`` pods are not watched, and not known.
+        ``objects`` are further kinds to watch. With ``images`` the images of nodes are read. With
+        ``nodes_only`` pods are not watched.
         """
         self._client = client
         self._on_news = on_news
@@ -139,7 +139,7 @@ class LiveView:
         self._follower = follower
         self._node_store = NodeStore(self._cache, self._tell, self._node_dropped, follower)
         self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, self._node_store)
-        # What we bound before a restart must be in the first list: a server that lags would hide it.
+        # The first list must have what we bound before a restart: a lagging server would lack it.
         self._pod_store = PodStore(self._cache, self._tell, self._listed_pods, follower)
         self._pods = Informer(
             client, PODS, self._pod_store, consistent=True, on_latest=self._cache.end_assumptions
@@ -150,7 +150,7 @@ class LiveView:
         self._dropped: dict[str, float] = {}
         self._looking: set[asyncio.Task[None]] = set()
         self._versions: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
-        # The version of the view, and that of the pod itself.
+        # By pod UID: the cache's version and the pod's resourceVersion at its last refusal on every node.
         self._refused: dict[str, tuple[int, str | None]] = {}
         self._patience_seconds = _PATIENCE_LIMIT_SECONDS
         self._patience_at = time.monotonic()
@@ -177,19 +177,19 @@ class LiveView:
         self._tell(what)
 
     def _tell(self, what: frozenset[str]) -> None:
-        """The judgement of nodes may be another one; ``what`` is what that means for pods that wait."""
+        """Wake those who wait for news; ``what`` may help pods that wait in the queue."""
         self._news.set()
         if what:
             self._on_news()
 
     @property
     def cache(self) -> Cache:
-        """What the watches tell, for whoever adds what they cannot know yet."""
+        """The cache that the watches fill; the ledger adds its assumptions to it."""
         return self._cache
 
     @property
     def current(self) -> Snapshot | None:
-        """The cluster now; ``None`` until it was listed once: half of it would be wrong."""
+        """The cluster now; ``None`` until everything was listed once."""
         if not self._complete:
             return None
         snapshot = self._cache.snapshot()
@@ -198,27 +198,27 @@ class LiveView:
 
     @property
     def same_nodes(self) -> Snapshot | None:
-        """The last picture, without the pods that came or went since; ``None`` where nodes did too."""
+        """The last snapshot, if only pods have changed since; otherwise ``None``."""
         return self._cache.same_nodes if self._complete else None
 
     async def listed(self) -> float:
-        """Wait for the first list; the moment whose bound pods are all in view."""
+        """Wait for the first list of each kind; the time up to which all binds are in view."""
         for informer in self._informers:
             await informer.synced.wait()
         return self._pods.as_of
 
     def list_again(self) -> None:
-        """List everything anew: the view is not true."""
+        """List everything again, since the view is wrong."""
         for informer in self._informers:
             informer.list_again()
 
     @property
     def age_seconds(self) -> float:
-        """0 while all watches are open, else how long the first of them has been broken."""
+        """0 while all watches are open; else how long the longest-broken one has been broken."""
         return max(informer.age_seconds for informer in self._informers)
 
     def problem(self) -> str:
-        """Not listed yet, or cut off for too long."""
+        """Why the view cannot be relied on: not listed yet, or cut off for too long; ``""`` if it can."""
         if not self._complete:
             return f"the cluster is not listed yet{self._why()}"
         if self.age_seconds > self._max_age_seconds:
@@ -226,9 +226,9 @@ class LiveView:
         return ""
 
     def blind(self) -> str:
-        """Why others should do our work: for too long we have seen nothing; ``""`` otherwise.
+        """Why another server should hold the Lease: this one is cut off for too long; ``""`` otherwise.
 
-        A first list that takes its time is none of it, while nothing has gone wrong.
+        A first list that is slow, but has met no error, is no reason.
         """
         if self.age_seconds <= self._max_age_seconds:
             return ""
@@ -236,7 +236,7 @@ class LiveView:
 
     @property
     def _complete(self) -> bool:
-        # What was listed once is never unlisted.
+        # Once complete, always complete.
         self._was_complete = self._was_complete or all(i.synced.is_set() for i in self._informers)
         return self._was_complete
 
@@ -256,13 +256,13 @@ class LiveView:
         return any(await asyncio.gather(*(self._read_node(name) for name in wanted)))
 
     async def news_for(self, pod: Pod, seen: Snapshot) -> bool:
-        """Wait a moment for news that may help a pod; whether there is any since this snapshot.
+        """Wait a moment for a change that may help a refused pod; whether one came since ``seen``.
 
-        A change wakes a waiting pod in kube-scheduler, which may ask us before our own watch has told us
-        of the change. Refused on the old view, the pod would wait for five minutes. So when a pod comes
-        again, to be refused on every node, and nothing has happened that we know of, there is a wait.
-        All waiting is a small part of the time: kube-scheduler asks for one pod after another. Who comes
-        first waits for longest, since news helps all who come after it.
+        A change wakes a waiting pod in kube-scheduler, which may ask us before our own watch reports the
+        change. Refused by the old view, the pod would wait for five minutes. So we wait when a pod comes
+        again and is refused on every node again, although nothing has changed in view. kube-scheduler asks
+        for one pod after another, so all waiting is kept to a small share of the time. The first pod waits
+        longest, since news helps all pods after it.
         """
         cache = self._cache
         if self._versions.get(seen) != cache.version:
@@ -276,8 +276,8 @@ class LiveView:
             return False
         longest = _PATIENCE_SECONDS
         if before == now:
-            # Else it may come since it is another one itself: kube-scheduler from 1.32 on asks again when it
-            # hears of what it has written on the pod.
+            # If the pod itself has changed, that may be why it comes again: kube-scheduler from 1.32 on
+            # retries a pod when the watch reports what kube-scheduler itself has written on it.
             longest = max(longest, _PATIENCE_FIRST * self._patience_seconds)
         start = time.monotonic()
         self._news.clear()
@@ -302,22 +302,22 @@ class LiveView:
         try:
             found = await self._client.node(name, timeout_seconds=_READ_SECONDS)
         except (ApiError, ConnectError) as error:
-            # One that is gone again is nothing special; one that we may not read is for somebody to mend.
+            # A node that is gone again is normal; a missing right to read nodes is for an operator to mend.
             level = logging.WARNING if isinstance(error, ApiError) and error.status == 403 else logging.INFO
             log.log(
                 level, "node %s is not in view, and cannot be read: %s", name, error, extra={"node": name}
             )
             return False
         if self._dropped.get(name, 0.0) >= start:
-            # Deleted while it was being read: it must not come back.
+            # The watch reported the node's deletion while we read it: do not add it again.
             return False
         if self._cache.node(name) is None:
-            # Else the watch was faster, and may know more than the answer.
+            # If the watch was faster, its state of the node may be newer than the answer.
             self._node_store.put(found)
         return True
 
     async def _look_for(self, key: str) -> None:
-        """Is a pod there that we count by assumption, and that a list did not have?"""
+        """Ask the API server whether an assumed pod exists that the last list lacked."""
         namespace, _, name = key.partition("/")
         pause, longest = _LOOK_AGAIN_SECONDS
         while key in self._cache.doubtful:
@@ -326,7 +326,7 @@ class LiveView:
                 pod = await self._client.pod(namespace, name)
             except ApiError as error:
                 if error.status == 404:
-                    # The one that was meant, and not another one of that name that the watch has told of.
+                    # Drop the pod that we asked for, not a new one of its name that the watch has reported.
                     if key in self._cache.doubtful and meant is not None:
                         self._pod_store.drop(meant)
                     self._cache.doubtful.discard(key)
@@ -337,9 +337,10 @@ class LiveView:
             else:
                 if key in self._cache.doubtful:
                     self._cache.doubtful.discard(key)
-                    # What the watch has told meanwhile may be newer than the answer. And where the very pod
-                    # is there, it was made after the list: the watch tells of it from the beginning, and it
-                    # must not seem to be without a node until that is told to the end.
+                    # If the watch has reported the pod meanwhile, that may be newer than the answer. If the
+                    # pod has the UID that we meant, it was created after the list: the watch will report it
+                    # from its creation on, and it must keep its assumed node until the watch reports the
+                    # bind.
                     if self._cache.pod(key) is meant and (meant is None or meant.uid != pod.uid):
                         if meant is not None:
                             self._pod_store.drop(meant)
@@ -363,10 +364,9 @@ class LiveView:
 async def list_cluster(
     client: ApiClient, *, nodes_only: bool = False, kinds: Iterable[str] = (), images: bool = False
 ) -> Snapshot:
-    """A snapshot from fresh lists. Nodes first: a pod on a node that is not listed yet is no loss.
+    """A snapshot from fresh lists of nodes, then of pods, then of ``kinds``.
 
-    ``kinds`` are those of other objects that are listed too. One that may not be read is left out: the
-    snapshot has no list of it then, not even an empty one.
+    A kind that may not be read is left out: the snapshot then has no list of it, not even an empty one.
     """
     nodes, _ = await client.list(NODES_WITH_IMAGES if images else NODES)
     pods = None if nodes_only else (await client.list(PODS))[0]

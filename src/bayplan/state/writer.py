@@ -1,11 +1,11 @@
-"""One writer: of several servers that could bind, the holder of a Lease does.
+"""The writer makes sure that only one of several servers binds: the holder of a Lease.
 
-Two servers do not see what the other is about to hand out, so only one may. The holder renews the Lease
-and counts its time from the moment it *sent* the renewal, by a clock that cannot be set; it stops early
-enough for a bind that is under way to end. Whoever takes over waits until the Lease has not moved for its
-whole duration, by its own clock, and then until its view agrees with the API server: what the old holder
-bound is in it before the first bind of the new one. A holder that leaves hands it over: see `handover`; one
-that does not see the cluster leaves it to others: see `retreat`.
+Two servers do not see each other's assumptions, so only one may bind. The holder renews the Lease. It counts
+the duration from the moment it *sent* the renewal, by a clock that cannot be set, and stops binding early
+enough for a bind under way to end in time. A new holder first waits until the Lease has not changed for its
+whole duration, by its own clock, and then until its view agrees with the API server, so that the view has all
+binds of the old holder before its own first bind. A holder that shuts down hands the Lease over: see
+`handover`. A holder that cannot see the cluster gives it up: see `retreat`.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from bayplan.state.seen import Seen
 log = logging.getLogger(__name__)
 
 _RENEWALS = 6
-"""How often a Lease is renewed in its own duration."""
+"""How often the holder renews the Lease within the Lease's duration."""
 _STANDBY_SECONDS, _HANDOVER_SECONDS = 1.0, 0.1
-"""How often those look at it who wait for it, and those between whom it changes hands."""
+"""How often servers read the Lease: those that stand by, and those that hand it over."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class LeaseOptions:
     name: str
     namespace: str
     identity: str
-    """Who we are to others: the same after a restart, and nobody else's."""
+    """The name of this server in the Lease: unique, and the same after a restart."""
     duration_seconds: int
     margin_seconds: float
-    """What a bind may take, and so how early we stop."""
+    """How long before the Lease ends the holder stops binding: the longest time that a bind may take."""
 
 
 class Writer:
-    """Holds the Lease, or waits for it. `problem` says why we may not bind."""
+    """Holds the Lease, or waits for it; `problem` says why this server may not bind."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class Writer:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``caught_up`` returns when the view has everything that was there at a moment of the clock.
+        """``caught_up`` returns once the view has everything that existed at a time of the clock.
 
-        Without a ``succession`` we take over from nobody before he is gone. By our ``sight`` the Lease is
-        for others while we are blind.
+        Without a ``succession`` this server never takes over from a holder that is still alive. ``sight``
+        says whether it sees the cluster; while it does not, it leaves the Lease to others.
         """
         self.identity = options.identity
         self.tried = asyncio.Event()
-        """Set once it is known who holds the Lease, or that nobody can say."""
+        """Set after the first attempt to read or take the Lease, even a failed one."""
         self.terms = 0
-        """How often we became the holder."""
+        """How often this server became the holder."""
         self.succession = succession or Succession()
         self.succession.wake = self._wake
         self._departure: Departure | None = None
@@ -92,7 +92,7 @@ class Writer:
 
     @property
     def holds(self) -> bool:
-        """Whether the Lease is ours, with time for a bind left."""
+        """Whether this server holds the Lease, with time left for a bind, and may begin one."""
         closed = self._retreat.closed or (self._departure is not None and self._departure.closed)
         return self._ours and not closed
 
@@ -101,7 +101,7 @@ class Writer:
         return self._clock() < self._held_until
 
     def problem(self) -> str:
-        """Why we may not bind now; ``""`` when we may."""
+        """Why this server may not bind now; ``""`` if it may."""
         if self.holds:
             return "" if self._ready_term == self.terms else f"{self._title} is ours; the view catches up"
         if self._departure is not None and self._departure.closed:
@@ -116,11 +116,11 @@ class Writer:
 
     @property
     def catches_up(self) -> bool:
-        """Whether the Lease is ours, and the view does not have everything yet that others bound before."""
+        """Whether this server holds the Lease, but its view may lack binds of the holder before it."""
         return self._ours and self._ready_term != self.terms
 
     def why_not_ready(self) -> str:
-        """Why callers should not come here; ``""`` also where their calls wait until the Lease is ours."""
+        """Why callers should go elsewhere; ``""`` also while calls wait here for the Lease to arrive."""
         if self.succession.begun:
             return ""
         if self._departure is not None and self._departure.successor:
@@ -137,7 +137,7 @@ class Writer:
                 if str(error) != self._error:
                     log.warning("%s", error)
                 self._error = str(error)
-                # What we know of it may be wrong now: read it again.
+                # Our copy of the Lease may be outdated now: read it again.
                 self._mine = None
                 if self._departure is not None:
                     self._departure.failed()
@@ -148,13 +148,13 @@ class Writer:
         """Have another server take over, if one is there; return when it has, or when none comes."""
         departure = self._departure = Departure(callers, expects=self.succession.begun)
         if not (self._ours or self.succession.begun):
-            # Whoever ends must not take it, nor say that he comes.
+            # A server that shuts down must neither take the Lease nor announce itself as a successor.
             departure.over.set()
         self._wake()
         await departure.over.wait()
 
     async def close(self, *, release: bool) -> None:
-        """Stop; with ``release`` the next one need not wait. Not for one whose binds are not settled."""
+        """Stop; with ``release`` give the Lease back at once. Not to be released with unsettled binds."""
         if self._catching_up is not None:
             self._catching_up.cancel()
         lease, held, self._held_until = self._mine, self._ours, float("-inf")
@@ -179,7 +179,7 @@ class Writer:
         self._woken.set()
 
     async def _rest(self) -> None:
-        """Until it is time to look again, or somebody wakes us."""
+        """Sleep until the next step is due, or `_wake`."""
         seconds = self._duration_seconds / _RENEWALS
         if self._changing_hands:
             seconds = _HANDOVER_SECONDS
@@ -197,7 +197,7 @@ class Writer:
         self._woken.clear()
 
     async def _step(self) -> None:
-        """Renew it, take it, hand it over, leave it to others, or look who has it."""
+        """Renew the Lease, take it, hand it over, leave it to others, or see who holds it."""
         goes_on = self._departure is None and not self._is_for_others()
         if goes_on and self._mine is not None and await self._write(self._mine):
             return
@@ -207,13 +207,13 @@ class Writer:
             if error.status != 404:
                 raise
             self._held_until = float("-inf")
-            # Somebody may have deleted it under a holder, who may not know yet.
+            # The Lease may have been deleted while its holder does not know yet.
             free = self._theirs is None or self._theirs.left(self._clock()) <= 0
             if free and not self._is_for_others():
                 await self._write(None)
             return
         if lease.holder != self.identity:
-            # Whatever we believed: the API server knows better.
+            # The API server's word counts, not our own clock.
             self._held_until = float("-inf")
         if self._departure is not None and not self.succession.begun:
             await self._depart(lease, self._departure)
@@ -227,17 +227,17 @@ class Writer:
             await self._stand_by(lease)
 
     def _is_for_others(self) -> bool:
-        """Whether we are blind, and may be without it; one that was promised to us we take all the same."""
+        """Whether this server is blind and leaves the Lease to others; a named successor takes it anyway."""
         if self._ours:
             return self._retreat.due(now=self._clock(), since=self._term_began)
         self._retreat.stay()
         return not self.succession.begun and bool(self._retreat.reason)
 
     async def _leave_to_others(self, lease: Lease) -> None:
-        """Give it up; where it is not ours, only look who has it."""
+        """Give the Lease up if it is ours; otherwise see who holds it."""
         if self._ours:
             log.warning("%s is left to others: %s", self._title, self._retreat.reason)
-            # What was promised to us, we have had.
+            # The succession has ended: we have had the Lease.
             self.succession.end()
             await self._give(lease)
         elif lease.holder not in ("", self.identity):
@@ -246,11 +246,11 @@ class Writer:
             self._theirs = None
 
     async def _depart(self, lease: Lease, departure: Departure) -> None:
-        """Hand it over when it is time, and keep it until then."""
+        """Hand the Lease over when it is due, and renew it until then."""
         if not self._ours:
             departure.over.set()
             return
-        # Who ends goes the way of those who end, blind or not.
+        # A departure takes precedence over a retreat.
         self._retreat.stay()
         self._mine = lease
         notes, now = Notes.of(lease), self._clock()
@@ -263,12 +263,12 @@ class Writer:
             await self._write(lease)
 
     async def _give(self, lease: Lease) -> None:
-        """From the moment that this is sent we do not bind any more."""
+        """Give the Lease away; this server stops binding before the request is sent."""
         self._mine, self._held_until = None, float("-inf")
         await give_away(self._api, lease)
 
     async def _stand_by(self, lease: Lease) -> None:
-        """Say that we are there, or that we come where its holder leaves."""
+        """Note on somebody else's Lease that we stand by, or that we succeed a holder that leaves."""
         notes, coming = Notes.of(lease), self.succession
         if notes.successor == self.identity:
             coming.begin()
@@ -286,12 +286,12 @@ class Writer:
             await write_notes(self._api, lease, replace(notes, standby=self.identity))
 
     def _restored(self, lease: Lease) -> bool:
-        """Whether it says who held it once, while a later holder whom we saw may not have heard of that."""
+        """Whether the Lease comes from a backup, and a later holder that we saw may still count on it."""
         seen = self._theirs
         return seen is not None and seen.newer_than(lease) and seen.left(self._clock()) > 0
 
     def _run_out(self, lease: Lease) -> bool:
-        """Whether its holder must have stopped: it has not moved for its duration, as we saw it."""
+        """Whether the holder must have stopped: by our clock, the Lease has not changed for its duration."""
         now, seen = self._clock(), self._theirs
         if seen is None or seen.moved(lease):
             self._theirs = Seen(lease, now)
@@ -300,7 +300,7 @@ class Writer:
         return seen.left(now) <= 0
 
     async def _write(self, lease: Lease | None) -> bool:
-        """Write ourselves into it; whether nobody was faster."""
+        """Write this server into the Lease as its holder; false if another server was faster."""
         start = self._clock()
         now = micro_time()
         before = lease.spec if lease else LeaseSpec()
@@ -321,7 +321,7 @@ class Writer:
             else:
                 fresh = await self._api.update(notes.on(lease), spec)
         except ApiError as error:
-            # Somebody was faster, or has deleted it: read it again.
+            # Another server was faster, or the Lease was deleted: read it again.
             if error.status not in (404, 409):
                 raise
             self._mine = None

@@ -1,6 +1,6 @@
-"""The names of a module that stay what they are once it is loaded.
+"""Finds the names of a module that are constant once it is loaded.
 
-A name that some function may bind again, or a list that somebody may add to, is not among them.
+A name that a function may bind again, or a list that code may append to, is not constant.
 """
 
 import ast
@@ -15,7 +15,7 @@ from bayplan.snapshot.sources import Latch, Source
 
 _SCALARS = (str, bytes, int, float, bool, type(None))
 _FROZEN = (re.Pattern, Reason, Label, NodeAnnotation, Source, Latch)
-# With one of these anywhere in a module, any of its names may become another.
+# With one of these anywhere in a module, any of its names may be bound again.
 _DYNAMIC = frozenset(
     {"globals", "locals", "vars", "setattr", "delattr", "exec", "eval", "reload"}
     | {"__import__", "__builtins__", "__dict__", "__setattr__", "__globals__", "__code__", "f_globals"}
@@ -25,7 +25,7 @@ _ONLY_READ = frozenset({"get", "keys", "values", "items", "count", "index"})
 
 
 class Constants:
-    """What the names of one module are, as far as its source shows that they stay so."""
+    """The constant names of one module, as far as its source proves them."""
 
     def __init__(self, tree: ast.Module, names: Mapping[str, Any]) -> None:
         self._names = names
@@ -46,7 +46,7 @@ class Constants:
             case ast.Global(names=several):
                 self._changing.update(several)
             case ast.Attribute(attr=name):
-                # Of this module, perhaps, under another name.
+                # Perhaps an attribute of this module, imported under another name.
                 self._dynamic |= name in _DYNAMIC
                 (self._shared if isinstance(one.ctx, ast.Load) else self._changing).add(name)
             case ast.alias(name=name, asname=given):
@@ -55,31 +55,31 @@ class Constants:
             case ast.Constant(value=str(text)):
                 self._dynamic |= text in _DYNAMIC
             case ast.Match():
-                # It binds names in ways of its own.
+                # Patterns bind names without ast.Name.
                 self._shared.add(_ANY)
 
     def stays(self, name: str) -> bool:
-        """Whether the name is bound to the same thing for good; not whether that thing stays the same."""
+        """Whether the name is never bound again; its value may still be mutable."""
         return not self._dynamic and name in self._names and name not in self._changing
 
     def changes(self, name: str) -> bool:
-        """Whether something of that name may be changed in this module, whatever it belongs to."""
+        """Whether the module may change an attribute or a global of that name."""
         return self._dynamic or name in self._changing
 
     def is_builtin(self, name: str) -> bool:
-        """Whether it is one of Python's own names, and stays so."""
-        there = name in self._names or name in self._changing or self._dynamic
-        return not there and hasattr(builtins, name)
+        """Whether the name is a builtin that the module never replaces."""
+        replaced = name in self._names or name in self._changing or self._dynamic
+        return not replaced and hasattr(builtins, name)
 
     def is_constant(self, name: str) -> bool:
-        """A value that nobody changes: a number, a text, a `Label`, a dict that is only read."""
+        """Whether the value never changes: a number, a text, a `Label`, a dict that is only read."""
         if not self.stays(name):
             return False
         value = self._names[name]
         return _is_frozen(value) or (_is_flat(value) and self._is_only_read(name))
 
     def _is_only_read(self, name: str) -> bool:
-        """Whether it is written out in the module once, and nothing is done with it but reading."""
+        """Whether the module binds the name once, to a literal, and only reads it."""
         bound = [use for use in self._uses.get(name, ()) if not isinstance(use.ctx, ast.Load)]
         if len(bound) != 1 or not self._shared.isdisjoint({name, _ANY}):
             return False
@@ -92,7 +92,7 @@ class Constants:
             case _:
                 return False
         if not isinstance(value, ast.Dict | ast.Set | ast.List):
-            # What another function made may be known elsewhere, too.
+            # A value made by a function may be referred to, and changed, elsewhere too.
             return False
         return all(use is bound[0] or self._reads(use) for use in self._uses[name])
 
@@ -118,7 +118,7 @@ def _is_frozen(value: Any) -> bool:
 
 
 def _is_flat(value: Any) -> bool:
-    """A dict, set or list of what is frozen."""
+    """Whether it is a dict, set or list of frozen values."""
     if type(value) is dict:
         return all(map(_is_frozen, value)) and all(map(_is_frozen, value.values()))
     return type(value) in (set, list) and all(map(_is_frozen, value))

@@ -1,4 +1,4 @@
-"""What an expression is, word by word; `Unproven` where one of the words is not known."""
+"""Infers the kind of an expression; raises `Unproven` if a part of it is not in `words`."""
 
 import ast
 import math
@@ -31,16 +31,16 @@ from bayplan.snapshot.sources import Latch, Source
 _COLUMNS = (Label, NodeAnnotation, Source, Latch)
 
 Called = Callable[[FunctionType, list[Kind]], Kind]
-"""What a function of the same module returns for arguments of these kinds."""
+"""Returns the kind that a function of the same module returns for arguments of these kinds."""
 
 
 class Expressions(ast.NodeVisitor):
-    """Tells kinds, for the names of one function."""
+    """Infers the kinds of expressions in one function."""
 
     def __init__(
         self, constants: Constants, globals_: dict[str, Any], own: frozenset[str], called: Called
     ) -> None:
-        """``own`` are the names that are the function's; what they are is in `local`, once it is known."""
+        """``own`` are the function's local names; their kinds are in `local`, once known."""
         self.local: dict[str, Kind] = {}
         self._constants = constants
         self._globals = globals_
@@ -48,23 +48,23 @@ class Expressions(ast.NodeVisitor):
         self._called = called
 
     def generic_visit(self, node: ast.AST) -> Kind:  # noqa: ARG002 - any of them
-        """Whatever is not below."""
+        """Every expression without a method of its own is unproven."""
         raise Unproven
 
     def plain(self, expression: ast.expr) -> Kind:
-        """It must be plain data: a column has no one truth, and a node is more than a value."""
+        """The kind of an expression that must be plain data; raises `Unproven` for a column or a node."""
         kind = self.of(expression)
         if kind not in PLAIN:
             raise Unproven
         return kind
 
     def of(self, expression: ast.expr) -> Kind:
-        """What the expression is."""
+        """The kind of the expression."""
         kind: Kind = self.visit(expression)
         return kind
 
     def bind(self, target: ast.expr, kind: Kind) -> None:
-        """A name is this from here on. It may be one thing, or two that are both plain."""
+        """Give a name a kind. A name may have one kind, or several plain ones."""
         match target:
             case ast.Name(id=name):
                 self.local[name] = (
@@ -77,7 +77,7 @@ class Expressions(ast.NodeVisitor):
                 raise Unproven
 
     def is_builtin(self, name: str) -> bool:
-        """Whether it is one of Python's own names here."""
+        """Whether the name is a builtin in this function."""
         return name not in self._own and self._constants.is_builtin(name)
 
     def visit_Constant(self, _: ast.Constant) -> Kind:
@@ -124,14 +124,14 @@ class Expressions(ast.NodeVisitor):
 
     def visit_Compare(self, compared: ast.Compare) -> Kind:
         for op, other in zip(compared.ops, compared.comparators, strict=True):
-            # Whether equal texts are one and the same is a matter of memory.
+            # Whether equal texts are the same object depends on memory.
             if isinstance(op, ast.Is | ast.IsNot) and not isinstance(other, ast.Constant):
                 raise Unproven
         kind = worked_out([self.of(one) for one in (compared.left, *compared.comparators)])
         if kind is not Kind.ROWS:
             return kind
         if len(compared.ops) > 1 or isinstance(compared.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot):
-            # `a < b < c` asks for the one truth of a column.
+            # `a < b < c` takes the truth value of a column, which is an error.
             raise Unproven
         return kind
 
@@ -254,7 +254,7 @@ class Expressions(ast.NodeVisitor):
         for loop in loops:
             self.plain(loop.iter)
             names = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-            # Inside it is a name of its own, whatever it is outside.
+            # The comprehension's variable hides an outer name.
             self._own |= names
             self.local = {name: kind for name, kind in self.local.items() if name not in names}
             self.bind(loop.target, Kind.VALUE)
@@ -263,7 +263,7 @@ class Expressions(ast.NodeVisitor):
         self.local, self._own = local, own
 
     def _module(self, value: ast.expr) -> ModuleType | None:
-        """The module that a name stands for; ``None`` where it is no name of a module."""
+        """The module that a name stands for; ``None`` if it is no module."""
         if not isinstance(value, ast.Name) or value.id in self._own or not self._constants.stays(value.id):
             return None
         found = self._globals[value.id]

@@ -1,4 +1,4 @@
-"""What a function returns, statement by statement; `Unproven` where it does more than to work it out."""
+"""Infers the kinds that a function may return, statement by statement; raises `Unproven` for all else."""
 
 import ast
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _DEEP = 4
 def returned(
     function: FunctionType, parameters: dict[str, Kind], source: FileSource, *, depth: int = 0
 ) -> set[Kind]:
-    """What a function of that module may return, given these."""
+    """The kinds that a function of the module may return for parameters of these kinds."""
     asked = function.__code__, tuple(parameters.items())
     if asked not in source.known:
         try:
@@ -46,19 +46,19 @@ def _returned(
     expressions.local = dict(parameters)
     statements = _Statements(expressions)
     statements.block(source.definition(code).body)
-    # Who comes to the end returns None.
+    # A function without a return statement returns None.
     return statements.returned or {Kind.SCALAR}
 
 
 class _Statements(ast.NodeVisitor):
-    """Follows the statements of one function."""
+    """Visits the statements of one function, and collects the kinds that it returns."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.returned: set[Kind] = set()
         self._expressions = expressions
 
     def generic_visit(self, node: ast.AST) -> None:  # noqa: ARG002 - any of them
-        """Whatever is not below."""
+        """Every statement without a method of its own is unproven."""
         raise Unproven
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
@@ -102,7 +102,7 @@ class _Statements(ast.NodeVisitor):
         before = self._expressions.visit_Name(target)
         kind = worked_out([before, self._expressions.of(statement.value)])
         if kind is Kind.ROWS:
-            # It would be written into the column itself.
+            # `+=` would change the shared column in place.
             raise Unproven
         self._expressions.bind(target, kind)
 
@@ -111,7 +111,7 @@ class _Statements(ast.NodeVisitor):
         self._expressions.bind(statement.target, Kind.VALUE)
         before: dict[str, Kind] | None = None
         while before != self._expressions.local:
-            # What a name is in the end of a round it is at the beginning of the next one.
+            # The kinds at the end of one round are those at the beginning of the next: repeat until stable.
             before = dict(self._expressions.local)
             self.block(statement.body)
         self.block(statement.orelse)
@@ -119,7 +119,8 @@ class _Statements(ast.NodeVisitor):
     def visit_Try(self, statement: ast.Try) -> None:
         columns = {Kind.NODES, Kind.ROWS}.intersection(self._expressions.local.values())
         if columns or any(map(self._may_read_columns, ast.walk(statement))):
-            # A column fails as a whole, for what one node has.
+            # One node's value makes reading a whole column fail: the except branch then depends on other
+            # nodes.
             raise Unproven
         self.block(statement.body)
         for handler in statement.handlers:
@@ -131,7 +132,7 @@ class _Statements(ast.NodeVisitor):
         self.block(statement.finalbody)
 
     def _may_read_columns(self, part: ast.AST) -> bool:
-        """Whether a node's column may be read here: by name, or in another function."""
+        """Whether this may read a column: by a subscript, or in another function."""
         match part:
             case ast.Subscript(value=ast.Name()):
                 return True

@@ -1,4 +1,4 @@
-"""The source of a module, beside what runs: read and compiled once for all its hooks."""
+"""The source of a policy's module, parsed and compiled once for all its hooks."""
 
 import ast
 from functools import cached_property
@@ -8,26 +8,26 @@ from bayplan.authoring.shown.constants import Constants
 from bayplan.authoring.shown.words import Kind, Unproven
 
 Asked = tuple[CodeType, tuple[tuple[str, Kind], ...]]
-"""A function, and what it is given."""
+"""A function, and the kinds of its arguments."""
 
 
 class FileSource:
-    """What stands in the file of a module."""
+    """The source file of a module."""
 
     def __init__(self, tree: ast.Module, module: ModuleType) -> None:
         self.known: dict[Asked, set[Kind] | None] = {}
-        """What functions return that were read before; ``None`` where it is not proven."""
+        """What functions return, as inferred so far; ``None`` if unproven."""
         self._tree = tree
         self._module = module
 
     @cached_property
     def constants(self) -> Constants:
-        """The names of the module that stay what they are."""
+        """The names of the module that never change."""
         return Constants(self._tree, vars(self._module))
 
     def definition(self, code: CodeType) -> ast.FunctionDef:
-        """Where a function is written; `Unproven` where what runs is not what stands there."""
-        # The file may have changed since it was loaded.
+        """The definition of a function; raises `Unproven` if the file no longer has the code that runs."""
+        # The file may have changed since the module was loaded.
         if code not in self._codes:
             raise Unproven
         for one in self._tree.body:

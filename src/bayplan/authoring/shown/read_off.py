@@ -1,7 +1,7 @@
-"""Whether a hook's answer about a node is about that node alone, and which parameters it does nothing with.
+"""Infers from a hook's source whether it reads the node alone, and which parameters it does not use.
 
-Most first policies compare labels. Such a function need not promise ``reads="node"``: its source shows it.
-Where the source shows nothing, the hook is asked about each pod, as one that promises nothing is.
+Most first policies compare labels. Such a function need not declare ``reads="node"``: its source proves it.
+If the source proves nothing, the hook is called for each pod, as with ``reads="cluster"``.
 """
 
 import dis
@@ -15,14 +15,15 @@ from bayplan.authoring.shown.functions import returned
 from bayplan.authoring.shown.module import FileSource
 from bayplan.authoring.shown.words import PARAMETERS, PLAIN, Kind, Unproven
 
-# Names, and numbers by their place, are those of the nodes that are asked about.
+# What a hook over the table may return. A dict of names or a plain list depends on which nodes are
+# candidates.
 _FROM_A_TABLE = frozenset({Kind.ROWS, Kind.VERDICT, Kind.SCALAR, Kind.REASON})
-# Who calls one of these may find a parameter without its name.
-_BY_ANOTHER_WAY = frozenset({"locals", "vars", "dir", "eval", "exec"})
+# Functions that reach a parameter without naming it.
+_REACH_WITHOUT_NAME = frozenset({"locals", "vars", "dir", "eval", "exec"})
 
 
 def read_off(function: Callable[..., Any], spec: HookSpec, source: FileSource | None) -> HookSpec:
-    """The spec with what the source shows: that of the function's module, where there is one."""
+    """The spec with ``reads`` and ``idle`` inferred; ``source`` is that of the function's module, if any."""
     plain = function.__func__ if isinstance(function, MethodType) else function
     if not isinstance(plain, FunctionType):
         return spec
@@ -34,14 +35,14 @@ def read_off(function: Callable[..., Any], spec: HookSpec, source: FileSource | 
 
 
 def _idle(code: CodeType, parameters: Sequence[str]) -> Iterator[str]:
-    """Many take ``pod`` because examples do."""
-    if not _BY_ANOTHER_WAY.isdisjoint(code.co_names):
+    """The parameters that the code does not use: many hooks take ``pod`` only because examples do."""
+    if not _REACH_WITHOUT_NAME.isdisjoint(code.co_names):
         return
     used: set[Any] = set()
     for step in dis.get_instructions(code):
-        # From Python 3.13 on an instruction may be about two names.
+        # From Python 3.13 on an instruction may have two names.
         used.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
-    # One that the code does not have is taken by another function inside it.
+    # A parameter that is not in co_varnames is used by a function inside this one.
     yield from (name for name in parameters if name in code.co_varnames and name not in used)
 
 
@@ -51,6 +52,6 @@ def _is_about_the_node(function: FunctionType, spec: HookSpec, source: FileSourc
     try:
         found = returned(function, {name: PARAMETERS[name] for name in spec.parameters}, source)
     except (Unproven, RecursionError):
-        # Python itself runs longer chains than it lets us read.
+        # The visitor recurses deeper than Python's own compiler does.
         return False
     return found <= (PLAIN if spec.per_node else _FROM_A_TABLE)

@@ -1,6 +1,6 @@
-"""The few words of which a function may consist whose answer about a node is about that node alone.
+"""The attributes, methods and functions that a hook may use and still be proven to read the node alone.
 
-None of them can look at a clock, at another node or at what runs on one, and none can change anything.
+None of them can read a clock, another node or the pods on a node, and none has a side effect.
 """
 
 import math
@@ -12,11 +12,11 @@ from bayplan.snapshot.columns import FLAGS, LABELS, split_resource
 
 
 class Unproven(Exception):
-    """Something else may have a say."""
+    """The answer may depend on something else than the pod and the node."""
 
 
 class Kind(Enum):
-    """What an expression can be."""
+    """The kind of an expression's value."""
 
     NODE = auto()
     NODES = auto()
@@ -24,20 +24,20 @@ class Kind(Enum):
     COLUMN = auto()
     REASON = auto()
     VALUE = auto()
-    """Plain data: of one node, of the pod, or of nobody."""
+    """Plain data: of one node, of the pod, or a constant."""
     BY_KEY = auto()
-    """The same, with one number or text for each key."""
+    """Plain data: a map with one number or text for each key."""
     SCALAR = auto()
-    """The same, and surely one number or text."""
+    """Plain data: one number or text for certain."""
     ROWS = auto()
     """One value for each node of a table."""
     VERDICT = auto()
     STREAM = auto()
-    """A generator: nothing that could be kept, or shown as a text."""
+    """A generator: it may be consumed at once, but not kept or printed."""
 
 
 PLAIN = frozenset({Kind.VALUE, Kind.BY_KEY, Kind.SCALAR, Kind.REASON})
-"""What can be compared, returned, or put into a list."""
+"""Kinds that may be compared, returned, or put into a list."""
 
 PARAMETERS = {"node": Kind.NODE, "nodes": Kind.NODES, "pod": Kind.POD}
 
@@ -47,7 +47,7 @@ ATTRIBUTES: dict[tuple[Kind, str], Kind] = {
     **{(Kind.NODE, name): Kind.BY_KEY for name in ("labels", "annotations", "allocatable", "capacity")},
     (Kind.NODE, "taints"): Kind.VALUE,
     **{(Kind.VALUE, name): Kind.VALUE for name in ("key", "value", "effect")},
-    # Of a pod what all pods of its kind have: see `engine.memory.likeness`.
+    # Only what all pods of one kind have in common: see `engine.memory.likeness`.
     **{(Kind.POD, name): Kind.SCALAR for name in ("namespace", "priority", "priority_class_name")},
     **{(Kind.POD, name): Kind.SCALAR for name in ("scheduler_name", "service_account_name", "cpu_milli")},
     **{(Kind.POD, name): Kind.BY_KEY for name in ("labels", "annotations", "node_selector", "requests")},
@@ -60,16 +60,16 @@ METHODS = frozenset(
     | {"partition", "rpartition", "replace", "isdigit", "isdecimal", "isnumeric", "isalpha", "isalnum"}
     | {"islower", "isupper", "match", "search", "fullmatch", "group", "groups"}
 )
-"""Of texts, dicts, lists and patterns: those that only read."""
+"""Methods of texts, dicts, lists and patterns that only read."""
 
 FUNCTIONS: dict[str, Kind] = {
     **dict.fromkeys(("all", "any", "bool", "float", "int", "len", "str"), Kind.SCALAR),
     **dict.fromkeys(("abs", "list", "max", "min", "range", "round", "sorted", "sum", "tuple"), Kind.VALUE),
 }
-"""Of Python's own, with what they give. No sets: where NaN is in one depends on where it is in memory."""
+"""Builtins, with the kind of their result. No sets: the place of NaN in a set depends on memory addresses."""
 
 READ_TO_THE_END = frozenset({"all", "any", "list", "max", "min", "sorted", "sum", "tuple"})
-"""Those that may be given a generator."""
+"""Builtins that may take a generator."""
 
 OF_MODULES: dict[Any, frozenset[str]] = {
     math: frozenset(
@@ -85,11 +85,11 @@ ROW_BY_ROW = (
     | dict.fromkeys(("logical_and", "logical_or", "maximum", "minimum"), 2)
     | dict.fromkeys(("clip", "where"), 3)
 )
-"""Functions of NumPy, with their arguments: one more would be where the result is written."""
+"""NumPy functions, with the number of their arguments: one more would be the array to write into."""
 
 
 def is_of_node(column: object) -> bool:
-    """Whether a column of that name holds what nodes are, and not what runs on them."""
+    """Whether a column of that name is about the Node objects, and not about the pods on them."""
     if not isinstance(column, str):
         return False
     resource = split_resource(column)
@@ -98,9 +98,9 @@ def is_of_node(column: object) -> bool:
 
 
 def worked_out(kinds: list[Kind]) -> Kind:
-    """What comes out where these are added, compared, or given to a function that goes row by row."""
+    """The kind of the result when these are added, compared, or given to a row-by-row function."""
     if Kind.ROWS in kinds:
-        # A tuple beside a column would give each row another number, by its place.
+        # NumPy would combine a tuple with a column by index, so that rows depend on their position.
         if set(kinds) <= {Kind.ROWS, Kind.SCALAR}:
             return Kind.ROWS
         raise Unproven
@@ -108,7 +108,7 @@ def worked_out(kinds: list[Kind]) -> Kind:
 
 
 def one_of(kinds: list[Kind]) -> Kind:
-    """What it is, where it is one of these."""
+    """The kind of a value that is of one of these kinds."""
     if len(set(kinds)) == 1 and kinds[0] in PLAIN:
         return kinds[0]
     if PLAIN.issuperset(kinds):

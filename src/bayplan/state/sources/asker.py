@@ -1,8 +1,8 @@
-"""A source that is asked about one pod, while kube-scheduler waits: with a hard deadline and a way out.
+"""The asker asks a source about one pod while kube-scheduler waits, with a hard deadline and a fallback.
 
-The answer is kept for a moment, so that filter and prioritize of one attempt ask once. When the source is
-down, late or wrong, its configured answer is taken, and kept as well: an attempt waits once. After a few
-failures in a row the source is not asked at all for a while.
+It keeps an answer for a moment, so that filter and prioritize of one attempt ask once. If the source is down,
+late or wrong, the configured fallback is used, and kept too, so that an attempt waits only once. After a few
+failures in a row the source is not asked at all for a while (the breaker is open).
 """
 
 import logging
@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 
 _BREAKER = 5
 _OPEN_SECONDS = 10.0
-# Longer than from filter to prioritize, shorter than until the pod is tried again.
+# Longer than the time from filter to prioritize, shorter than the time until the pod is tried again.
 _KEPT_FALLBACK_SECONDS = 1.0
-# Each may have a value for every node of the cluster; kube-scheduler looks at one pod after the other.
+# An answer may have a value for each node; few suffice, since kube-scheduler tries one pod after another.
 _KEPT = 256
 _KEPT_NODES = 200_000
 
@@ -37,9 +37,9 @@ class Asked:
     timeout_seconds: float = 0.5
     keep_seconds: float = 10.0
     fallback: Mapping[str, Scalar] = field(default_factory=dict)
-    """The value of each field, for every node, when there is no answer."""
+    """The value of each field, for every node, if there is no answer."""
     definition: object = None
-    """Equal where answers mean the same; ``None`` where nobody can tell."""
+    """Two sources with equal definitions give equal answers; ``None`` if that is unknown."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Asker:
     ) -> None:
         self.source = source
         self.failures = 0
-        """How many questions in a row had no answer."""
+        """The number of failed requests in a row."""
         self.error = ""
-        """Why the last question had no answer; ``""`` after one that had."""
+        """Why the last request failed; ``""`` if it succeeded."""
         self._http = http
         self._calls = Calls(source.name, timeout_seconds=source.timeout_seconds)
         self._observe = observe
@@ -75,11 +75,11 @@ class Asker:
 
     @property
     def broken(self) -> bool:
-        """Whether the breaker is open: it is not asked for a while."""
+        """Whether the breaker is open: the source is not asked for a while."""
         return self._clock() < self._open_until
 
     async def about(self, pod: Pod, names: Sequence[str]) -> Reading:
-        """What the source says of these nodes for the pod; its fallback where it says nothing."""
+        """The source's reading for the pod on these nodes, or the fallback."""
         kept = self._kept.get(_identity(pod))
         if kept is not None and self._clock() < kept.until and kept.names.issuperset(names):
             return kept.reading
@@ -106,7 +106,7 @@ class Asker:
         self._kept.pop(_identity(pod), None)
         nodes = len(names) + sum(len(kept.names) for kept in self._kept.values())
         for identity, kept in list(self._kept.items()):
-            # An answer about 5,000 nodes takes more than a megabyte: there are fewer of them.
+            # An answer about 5,000 nodes takes more than a megabyte, so the number of nodes is limited too.
             if kept.until > now and len(self._kept) < _KEPT and nodes <= _KEPT_NODES:
                 break
             nodes -= len(kept.names)
@@ -121,7 +121,7 @@ class Asker:
         self._versions += 1
         reading = Reading(fields, version=self._versions)
         for laid_out in reading.laid_out.values():
-            # Here, and not where policies read it: they have a deadline.
+            # Computed here, since policies that read it have a deadline.
             _ = laid_out.numbers
         return reading
 
@@ -135,5 +135,5 @@ class Asker:
 
 
 def _identity(pod: Pod) -> tuple[str, str]:
-    """A pod that nobody has created yet has no UID, and is not all the others without one."""
+    """Key and UID: pods that are not created yet have no UID, but differ in their keys."""
     return pod.key, pod.uid

@@ -1,4 +1,4 @@
-"""All sources of a server: those that are polled, and those that are asked about a pod."""
+"""The sources of a server: pollers for values of all nodes, askers for values about one pod."""
 
 import asyncio
 import time
@@ -16,30 +16,31 @@ from bayplan.state.sources.poller import Polled, Poller
 
 @dataclass(frozen=True)
 class Declared:
-    """A source, and how it may be asked."""
+    """A source and its HTTP settings."""
 
     source: Polled | Asked
     access: Access = field(default=PLAIN_ACCESS)
 
     @property
     def name(self) -> str:
-        """The name that columns begin with."""
+        """The source's name, with which its columns begin."""
         return self.source.name
 
 
 @dataclass(frozen=True)
 class Watchers:
-    """Who is told what about sources, by the source's name."""
+    """Callbacks of the sources."""
 
     nodes: Callable[[], NodeTable | None] = lambda: None
-    """The nodes in view."""
+    """Returns the nodes in view."""
     changed: Callable[[str], None] = lambda _: None
+    """Called with a source's name when its values have changed."""
     asked: Callable[[str, float, str], None] = lambda *_: None
-    """After each try: how long it took, and what was wrong."""
+    """Called after each request with the source's name, the seconds it took and the error or ``""``."""
 
 
 class Sources:
-    """What every source said last, kept up to date."""
+    """All sources of a server, with their latest readings."""
 
     def __init__(
         self,
@@ -59,20 +60,20 @@ class Sources:
             self._add(each, [latch for latch in latches if latch.source == each.name])
 
     async def run(self) -> None:
-        """Ask them all, until cancelled."""
+        """Poll the sources, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for poller in self.polled.values():
                 group.create_task(poller.run())
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the HTTP sessions."""
         for http in self._https:
             await http.close()
 
     def take_over(self, others: "Sources") -> None:
-        """Begin with what the same sources said before, until they are asked again.
+        """Take over the readings of the same sources from before a reload, until the next poll.
 
-        One that only has the name of another begins with nothing: the values would mean something else.
+        A source with the same name but another definition begins empty: its values may mean something else.
         """
         for name, poller in self.polled.items():
             before = others.polled.get(name)
@@ -82,7 +83,7 @@ class Sources:
 
     @property
     def current(self) -> Readings:
-        """What the polled sources said last; the same object while nothing has changed."""
+        """The latest readings of the polled sources; the same object while nothing has changed."""
         if not self.polled and not self.asked:
             return NO_READINGS
         now = {name: poller.reading for name, poller in self.polled.items()}
@@ -92,7 +93,7 @@ class Sources:
         return self._readings
 
     async def about(self, pod: Pod, names: Sequence[str], *, wanted: Collection[str]) -> Readings:
-        """What all sources say, with those that are asked about this pod, of the wanted ones."""
+        """The current readings, with those of the ``wanted`` askers about this pod on the named nodes."""
         askers = [asker for name, asker in self.asked.items() if name in wanted]
         found = await asyncio.gather(*(asker.about(pod, names) for asker in askers))
         return self.current.with_readings(
@@ -100,11 +101,11 @@ class Sources:
         )
 
     def problems(self) -> Mapping[str, str]:
-        """What is wrong with each source; ``""`` where nothing is."""
+        """The problem of each source; ``""`` if there is none."""
         return {name: _problem(each) for name, each in self._every.items()}
 
     def up(self) -> Mapping[str, bool]:
-        """Whether the last question to each had an answer, whatever that says."""
+        """Whether the last request to each source was answered."""
         return {
             name: not each.error and (isinstance(each, Asker) or each.answered)
             for name, each in self._every.items()

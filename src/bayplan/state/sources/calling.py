@@ -1,4 +1,4 @@
-"""Asking a source's own code: whatever it does is its failure, and never the end of who asked."""
+"""Calls of a source's own code: whatever the code does becomes a `SourceError`, and never ends the caller."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,28 +13,28 @@ from bayplan.state.sources.threads import AT_ONCE, OWN
 
 Fields = dict[str, dict[str, Scalar]]
 
-# So long may one that is given up take to close what it has opened.
+# How long a cancelled call may take to close what it has opened.
 _UNWIND_SECONDS = 0.1
-# Whole queries and addresses are in it: what is wrong with them stands at the end.
+# Error texts contain whole queries and URLs, and say what is wrong at the end.
 _TEXT = 2000
-# More values than this are looked at in a thread: on the event loop everybody would wait for them.
+# More values than this are converted in a thread, so that the event loop is not blocked.
 _MANY = 30_000
 
 
 class Calls:
-    """The calls of one source's code, each in a task, and in threads where it wants some."""
+    """Calls one source's code, each call in a task of its own, with the source's own threads."""
 
     def __init__(self, name: str, *, timeout_seconds: float, threads: int = AT_ONCE) -> None:
         self._timeout_seconds = timeout_seconds
         self._threads = DaemonThreads(f"bayplan-source-{name}", limit=threads)
-        # Not in threads of the source, which may all hang in calls that this answer did not need.
-        self._turning = DaemonThreads(f"bayplan-answer-{name}", limit=1)
+        # Not the threads of the source: they may all hang in calls that this answer did not need.
+        self._converting = DaemonThreads(f"bayplan-answer-{name}", limit=1)
         self._left: set[asyncio.Task[Fields | str]] = set()
 
     async def fields(self, fetch: Callable[[], Awaitable[Mapping[str, Any]]]) -> Fields:
-        """What it says, by field; `SourceError` for everything else that it may do.
+        """The source's values, by field; raises `SourceError` for whatever else its code does.
 
-        ``CancelledError`` comes out only where the task that asks is being cancelled.
+        Raises ``CancelledError`` only if the calling task is cancelled.
         """
         if len(self._left) >= self._threads.limit:
             raise SourceError(f"not asked: earlier calls do not end, {len(self._left)} by now")
@@ -42,25 +42,25 @@ class Calls:
         context.run(OWN.set, self._threads)
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._timeout_seconds
-        # A task of its own: if it cancels the task that it runs in, that is not ours.
+        # In a task of its own: if the code cancels its task, that must not be ours.
         task = asyncio.create_task(self._outcome(fetch), context=context)
         try:
             await asyncio.wait({task}, timeout=self._timeout_seconds)
-            said = task.result() if task.done() else self._late()
+            outcome = task.result() if task.done() else self._late()
         finally:
             await self._give_up(task)
-        if isinstance(said, str):
-            # HTTP has the same deadline and words of its own: one of the two, or the log repeats itself.
-            raise SourceError(self._late() if clock() >= deadline else said)
-        return said
+        if isinstance(outcome, str):
+            # The HTTP client has the same deadline but another text: with one text, the log does not repeat.
+            raise SourceError(self._late() if clock() >= deadline else outcome)
+        return outcome
 
     async def _outcome(self, fetch: Callable[[], Awaitable[Mapping[str, Any]]]) -> Fields | str:
-        """What it says, or what is wrong; returned, since some that leave a task end the event loop."""
+        """The values, or an error text: not raised, since some exceptions in a task end the event loop."""
         try:
             values = await fetch()
             if not _many(values):
                 return by_field(values)
-            return await asyncio.get_running_loop().run_in_executor(self._turning, by_field, values)
+            return await asyncio.get_running_loop().run_in_executor(self._converting, by_field, values)
         except BaseException as error:
             try:
                 return self._told(error)
@@ -89,7 +89,7 @@ class Calls:
         if task.done():
             return
         task.cancel()
-        # Nobody else knows of it: without this it might be thrown away half-way.
+        # asyncio keeps only weak references to tasks: without this one, the task could be collected half-way.
         self._left.add(task)
         task.add_done_callback(self._left.discard)
         await asyncio.wait({task}, timeout=_UNWIND_SECONDS)
@@ -101,6 +101,6 @@ def _many(values: Mapping[str, Any]) -> bool:
     try:
         inside = sum(map(len, values.values()))
     except TypeError:
-        # A number has no length; beside it there may be what has.
+        # A number has no length; other values beside it may have one.
         inside = sum(len(value) for value in values.values() if hasattr(value, "__len__"))
     return inside > _MANY

@@ -1,4 +1,4 @@
-"""Values from a JSON or YAML document: of a web service, or in a file.
+"""Sources that read a JSON or YAML document from a web service or a file.
 
 Three shapes are understood: ``{"node-a": 1.5}``, ``{"node-a": {"price": 1.5, "spot": true}}``, and a list of
 objects that name their node. ``items`` says where in the document they are, ``key`` which field is the name.
@@ -16,21 +16,21 @@ from bayplan.state.sources.http import SourceError, SourceHttp
 from bayplan.state.sources.threads import aside
 
 _MAX_FILE_BYTES = 8 * 1024 * 1024
-# From here on a thread is worth its while: a list of so many nodes takes some milliseconds.
+# From this many nodes on, reading takes milliseconds and is done in a thread.
 _MANY = 10_000
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Where in a document the values are."""
+    """Where the values are in a document."""
 
     items: str = ""
-    """Dotted path to the object or list, such as ``data.nodes``; the whole document where it is empty."""
+    """Dotted path to the object or list, such as ``data.nodes``; empty for the whole document."""
     key: str = "name"
     """The field of a list's objects that names the node."""
 
     async def read(self, document: Any) -> dict[str, Any]:
-        """The values by node, without holding up the event loop where there are many."""
+        """The values by node; uses a thread if there are many, so that the event loop is not blocked."""
         found = self._found(document)
         return self._values(found) if len(found) < _MANY else await aside(self._values, found)
 
@@ -60,7 +60,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class WebDocument:
-    """A document that a web service gives."""
+    """A document that a web service returns."""
 
     url: str
     shape: Shape
@@ -72,7 +72,7 @@ class WebDocument:
 
 @dataclass(frozen=True)
 class FileDocument:
-    """A document in a file, read each time."""
+    """A document in a file, which is read at each poll."""
 
     path: Path
     shape: Shape
@@ -96,7 +96,7 @@ class FileDocument:
 
     def _content(self) -> bytes:
         try:
-            # A pipe would hold the thread for ever.
+            # Reading a pipe would block the thread for ever.
             if self.path.exists() and not self.path.is_file():
                 raise SourceError(f"{self.path} is no file")
             with self.path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""HTTP for sources: no redirects, no metadata services, bounded in time and size.
+"""The HTTP client of sources: no redirects, no metadata services, limits of time and size.
 
-A source's address comes from the configuration, and its answer from somebody else: neither may make the
-server read what it should not, or more than it can hold.
+Neither a source's address, which comes from the configuration, nor its answer may make the server read
+credentials of the cloud, or more than it can hold.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ _CHUNK = 65536
 
 
 class SourceError(Exception):
-    """A source did not give what it should; the text says what was wrong."""
+    """A source failed; the text says why."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """How to ask one address."""
+    """The HTTP settings of one source."""
 
     timeout_seconds: float = 5.0
     max_bytes: int = 8 * 1024 * 1024
@@ -41,14 +41,14 @@ class Access:
     ca_file: Path | None = None
     insecure_skip_verify: bool = False
     allow_link_local: bool = False
-    """Also addresses such as 169.254.169.254, where clouds keep credentials."""
+    """Allow addresses such as 169.254.169.254, where clouds serve credentials."""
 
 
 PLAIN_ACCESS = Access()
 
 
 class SourceHttp:
-    """What a source asks with."""
+    """The HTTP client of one source."""
 
     def __init__(self, access: Access = PLAIN_ACCESS) -> None:
         self._access = access
@@ -56,12 +56,12 @@ class SourceHttp:
         self._tls: FileContext | None = None
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the session."""
         if self._session is not None:
             await self._session.close()
 
     async def json(self, url: str, *, params: dict[str, str] | None = None, body: Any = None) -> Any:
-        """The decoded answer of a GET, or of a POST where there is a body; else `SourceError`."""
+        """The decoded JSON answer to a GET, or to a POST if there is a body; else raises `SourceError`."""
         content = await self.read(url, params=params, body=body)
         try:
             return msgspec.json.decode(content)
@@ -69,7 +69,7 @@ class SourceHttp:
             raise SourceError(f"{_shown(url)}: the answer is not JSON: {error}") from error
 
     async def read(self, url: str, *, params: dict[str, str] | None = None, body: Any = None) -> bytes:
-        """The bytes of an answer, all of them or none."""
+        """The body of the answer; raises `SourceError` unless it is complete."""
         access = self._access
         check_url(url, allow_link_local=access.allow_link_local)
         try:
@@ -123,12 +123,12 @@ class SourceHttp:
                 resolver=_Resolver(allow_link_local=access.allow_link_local),
                 socket_factory=None if access.allow_link_local else _checked_socket,
             )
-            # A large answer is not unpacked: ten kilobytes can be ten gigabytes.
+            # No decompression: ten kilobytes may unpack to ten gigabytes.
             self._session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=False)
         return self._session
 
     def _context(self) -> ssl.SSLContext | bool:
-        """With the request, not with the session: a file that was replaced makes another context."""
+        """The TLS context, for each request anew: a replaced CA file makes another context."""
         access = self._access
         if self._tls is None:
             try:
@@ -139,7 +139,7 @@ class SourceHttp:
 
 
 class _Resolver(AbstractResolver):
-    """Names to addresses, without those that no source should be at."""
+    """Resolves host names, and refuses forbidden addresses."""
 
     def __init__(self, *, allow_link_local: bool) -> None:
         self._inner = aiohttp.ThreadedResolver()
@@ -148,22 +148,22 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a host; an error where one of them is not allowed."""
+        """The addresses of a host; raises `SourceError` if one of them is forbidden."""
         found = await self._inner.resolve(host, port, family)
         for each in found:
             _check_address(each["host"], host, allow_link_local=self._allow_link_local)
         return found
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the inner resolver."""
         await self._inner.close()
 
 
 def check_url(url: str, *, allow_link_local: bool) -> None:
-    """`SourceError` for what is no address of a web server, or one that nobody should ask."""
+    """Raise `SourceError` if this is no HTTP URL, or if its address is forbidden."""
     try:
         parts = urlsplit(url)
-        # As it is going to be asked: other digits and dots are made plain there.
+        # The host as aiohttp will use it: yarl normalises unusual digits and dots.
         host = URL(url).host
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # the port is no number
@@ -174,18 +174,18 @@ def check_url(url: str, *, allow_link_local: bool) -> None:
 
 
 def _check_address(address: str, host: str, *, allow_link_local: bool) -> None:
-    """A name is looked at when it is resolved."""
+    """Raise `SourceError` for a forbidden address; a name passes, and is checked when it is resolved."""
     found = None if allow_link_local else forbidden(address)
     if found is not None:
         raise SourceError(_refusal(host, found))
 
 
 def _checked_socket(address: AddrInfoType) -> socket.socket:
-    """A socket for this address, which is looked at once more: it is the one that is connected to."""
+    """A socket for this address, after a last check of the address that will be connected to."""
     family, kind, protocol, _, place = address
     found = forbidden(str(place[0]))
     if found is not None:
-        # Of this kind, so that the next address of the name is tried, and the text is kept.
+        # An OSError, so that aiohttp tries the name's next address and keeps the text.
         raise OSError(errno.EACCES, _refusal(str(place[0]), found))
     return socket.socket(family, kind, protocol)
 
@@ -210,12 +210,12 @@ def _text(path: Path) -> str:
 
 
 def _shown(url: str) -> str:
-    """The address without what may be secret in it."""
+    """The URL without its user, password and query, which may be secret."""
     try:
         parts = urlsplit(url)
     except ValueError:  # half an IPv6 address
         return "what is given"
     if not parts.netloc:
-        # Without http:// all of it is a path, or what is before the colon a scheme.
+        # Without http:// urlsplit takes all of it for a path, or what is before a colon for a scheme.
         return f"{parts.scheme}:{parts.path}".lstrip(":").rpartition("@")[2]
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,6 +1,7 @@
-"""Values that policies ask a polled source for and that it does not have: mostly a name that was mistyped.
+"""Warns of fields that a policy reads and a polled source does not have: mostly a mistyped name.
 
-They read as NaN, which is no error: a value may be missing for good reasons. So each name is told, once.
+Such a field reads as NaN, which is no error, since a value may be missing for good reasons. So each name is
+logged once.
 """
 
 import logging
@@ -12,14 +13,14 @@ log = logging.getLogger(__name__)
 
 
 class Missing:
-    """Tells which values of one source were asked for in vain."""
+    """Logs the missing fields of one source, each once."""
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._told: set[str] = set()
 
     def tell(self, reading: Reading) -> None:
-        """Look at what was asked of this reading. One without any values has been told of elsewhere."""
+        """Log the fields that policies missed in this reading; an empty reading is logged elsewhere."""
         if not reading.fields:
             return
         for field in sorted(reading.missed - self._told):

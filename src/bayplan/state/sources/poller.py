@@ -1,7 +1,7 @@
-"""One source that is asked again and again, in the background.
+"""The poller asks one source for values of all nodes, again and again, in the background.
 
-A source that fails keeps its last values until they are too old; one that goes on failing is asked less and
-less often, so that whoever is down is not also flooded.
+If a poll fails, the last values stay until they are too old. If polls go on failing, they become rarer, so
+that a service that is down is not flooded too.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from bayplan.state.sources.threads import AT_ONCE
 
 log = logging.getLogger(__name__)
 
-# So many failures in a row open the breaker: from then on it is asked at most this many times less often.
+# This many failures in a row open the breaker: from then on the interval doubles, up to this factor.
 _BREAKER = 3
 _SLOWEST = 16
 
@@ -41,16 +41,16 @@ class Polled:
     max_age_seconds: float
     match: Match = "name"
     settle_seconds: float = 0.0
-    """Pods that came this long before a reading are not in its values yet."""
+    """How long it takes until a new pod shows in the values."""
     timeout_seconds: float = 10.0
     threads: int = AT_ONCE
-    """How many calls of its code may be in threads at once; one that hangs keeps its thread."""
+    """How many threads its code may use at once; a call that hangs keeps its thread."""
     definition: object = None
-    """Equal where values mean the same, so that they outlive a reload; ``None`` where nobody can tell."""
+    """If equal before and after a reload, the values are taken over; ``None`` if that is unknown."""
 
 
 class Poller:
-    """Asks one source, and keeps what it said."""
+    """Polls one source, and keeps its latest reading."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Poller:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``nodes`` are those in view; ``observe`` is told of each try, and what was wrong."""
+        """``nodes`` returns the nodes in view; ``observe`` gets the seconds and the error of each poll."""
         self.source = source
         self.failures = 0
-        """How many tries in a row have failed."""
+        """The number of failed polls in a row."""
         self.error = ""
-        """Why the last try failed; ``""`` after one that did not."""
+        """Why the last poll failed; ``""`` if it succeeded."""
         self.misfit = ""
-        """Why what it said is of no node in view; ``""`` where it is."""
+        """Why the values fit no node in view; ``""`` if they fit one."""
         self._http = http
         self._calls = Calls(source.name, timeout_seconds=source.timeout_seconds, threads=source.threads)
         self._latches = latches
@@ -90,15 +90,15 @@ class Poller:
         self._missing = Missing(source.name)
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Poll until cancelled."""
         while True:
             try:
                 await self.ask()
             except Exception as error:
-                # Not the source's own: the others go on all the same, and so does this one.
+                # Our own error, not the source's: this poller and the others must go on.
                 log.exception("source %s: this is a bug in Bayplan", self.source.name)
                 self._failed(f"its answer cannot be used: {type(error).__name__}: {safe_text(error)}")
-            # Not all at the same moment, where many servers ask one source.
+            # Jitter, since many servers may poll one source.
             pause = self._pause_seconds() * self._dice.uniform(0.95, 1.05)
             left = self.valid_until - self._clock()
             if self._fresh and left <= pause:
@@ -108,7 +108,7 @@ class Poller:
             await self._sleep(pause)
 
     async def ask(self) -> None:
-        """Ask once."""
+        """Poll once."""
         start = self._clock()
         self._note_requests(start)
         try:
@@ -120,38 +120,38 @@ class Poller:
         self._tell(partial(self._observe, self._clock() - start, self.error))
 
     def take_over(self, other: "Poller") -> None:
-        """Begin with the values of another one, as old as they are."""
+        """Take over the reading of another poller, with its age."""
         self._reading, self._stale, self._read_at = other._reading, other._stale, other._read_at
         self._fresh = other._fresh
         self._before = other._before.copy()
 
     @property
     def broken(self) -> bool:
-        """Whether the breaker is open: it has failed so often that it is asked less often."""
+        """Whether the breaker is open: after several failures, polls are rarer."""
         return self.failures >= _BREAKER
 
     @property
     def answered(self) -> bool:
-        """Whether it ever gave values."""
+        """Whether the source has ever given values."""
         return self._read_at > float("-inf")
 
     @property
     def age_seconds(self) -> float:
-        """How old the values are; infinite where there never were any."""
+        """The age of the values; infinite if there never were any."""
         return self._clock() - self._read_at
 
     @property
     def valid_until(self) -> float:
-        """When the values are too old, by the clock; infinite where there are none to grow old."""
+        """When the values become too old, by the clock; infinite if there are none."""
         return self._read_at + self.source.max_age_seconds if self.answered else float("inf")
 
     @property
     def reading(self) -> Reading:
-        """What it said last, or nothing once that is too old."""
+        """The latest reading; empty once it is too old."""
         if self._clock() >= self.valid_until:
             return self._stale
         if self._reading.before is None and (now := self._requested()) is not None:
-            # It was read before the pods were listed: what they request is counted from here.
+            # The values are older than the first list of pods: count requests from now on.
             self._reading = replace(self._reading, before=now)
         return self._reading
 
@@ -173,10 +173,10 @@ class Poller:
             latched=latched,
             before=self._before[0][1] if self._before else None,
         )
-        # What is switched on stays so while the source is silent.
+        # Latches keep their state while the source is silent.
         self._stale = Reading({}, match=self.source.match, latched=latched)
         self._look_for_nodes()
-        # Counted from the question: the answer may have been long on its way.
+        # The age counts from the request, since the answer may have taken long.
         self._read_at = asked_at
         self._fresh = True
         if changed:
@@ -191,7 +191,7 @@ class Poller:
 
     @property
     def known_nodes(self) -> int:
-        """How many of the nodes in view have a value."""
+        """The number of nodes in view that have a value."""
         nodes = self._nodes()
         return known_nodes(self.reading, nodes) if nodes is not None else 0
 
@@ -200,13 +200,13 @@ class Poller:
         return nodes.requested_now if nodes is not None else None
 
     def _grow_old(self) -> None:
-        """No value is another value: whoever was refused for it may pass now."""
+        """Note that the values are too old, which is a change: pods refused for them may pass now."""
         self._fresh = False
         log.warning("source %s: its values are too old", self.source.name)
         self._tell(self._on_change)
 
     def _tell(self, listener: Callable[[], None]) -> None:
-        """Whoever listens and fails does not keep the source from being asked again."""
+        """Call a listener; if it fails, polling goes on."""
         try:
             listener()
         except Exception:
@@ -219,7 +219,7 @@ class Poller:
         self.error = text
 
     def _note_requests(self, now: float) -> None:
-        """Remember what pods request now; the oldest that is kept is from before the values settle."""
+        """Remember what pods request now; of the states from before ``settle_seconds`` keep only the last."""
         if (requested := self._requested()) is not None:
             self._before.append((now, requested))
         while len(self._before) > 1 and self._before[1][0] <= now - self.source.settle_seconds:

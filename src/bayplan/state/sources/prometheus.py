@@ -1,4 +1,4 @@
-"""Values from Prometheus: the result of an instant query, one series a node."""
+"""The Prometheus source: reads the results of instant queries, one series per node."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _VECTOR = msgspec.json.Decoder(list[_Series])
 
 @dataclass(frozen=True)
 class Prometheus:
-    """Queries of a Prometheus server, each a field of the source."""
+    """Instant queries to a Prometheus server; each query is a field of the source."""
 
     url: str
     queries: Mapping[str, str]

@@ -1,7 +1,8 @@
-"""Whose threads a call takes that would hold up the event loop: every source has threads of its own.
+"""Threads for blocking calls: each source has its own, so that one that hangs does not block the others.
 
-``asyncio.to_thread`` knows one pool for the whole program, and waits for it at the end. One source whose
-calls hang would fill it: no name could be looked up any more, no file be closed, and there would be no end.
+``asyncio.to_thread`` has one pool for the whole program, and the program waits for it at exit. One source
+with hanging calls would fill it: then no host name could be resolved, no file closed, and the program not
+end.
 """
 
 import asyncio
@@ -18,16 +19,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 AT_ONCE = min(32, (os.cpu_count() or 1) + 4)
-"""How many calls may be under way at once: as many as in Python's own pool."""
+"""How many calls may run at once: as many as in Python's own pool."""
 
 OWN: ContextVar[DaemonThreads | None] = ContextVar("bayplan_source_threads", default=None)
-"""Those of the source whose code is running."""
+"""The threads of the source whose code is running."""
 
 
 class ThreadsByCaller(ThreadPoolExecutor):
-    """What ``asyncio.to_thread`` goes to: the threads of the source that calls it, or else ours.
+    """The default executor of the event loop: uses the threads of the calling source, or else its own.
 
-    It is of this kind because an event loop takes no other; the threads of its own are never started.
+    An event loop accepts only a `ThreadPoolExecutor`; the threads of that base class are never started.
     """
 
     def __init__(self) -> None:
@@ -35,23 +36,23 @@ class ThreadsByCaller(ThreadPoolExecutor):
         self._ours = DaemonThreads("bayplan-aside", limit=AT_ONCE)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        """Call it in a thread of whoever asks for it."""
+        """Call ``fn`` in a thread of the caller's source."""
         return (OWN.get() or self._ours).submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls, and wait for none."""
+        """Accept no more calls, and wait for none."""
         self._ours.shutdown(wait=wait, cancel_futures=cancel_futures)
 
 
 async def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call it in a thread of the source whose code is running, whatever pool the event loop has."""
+    """Call ``work`` in a thread of the source whose code is running, or in the loop's default executor."""
     return await asyncio.get_running_loop().run_in_executor(OWN.get(), partial(work, *args, **kwargs))
 
 
 def run_apart(
     main: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> T:
-    """Run it as `asyncio.run` does, with threads that no source can take from others, nor hold up the end."""
+    """Run a coroutine as `asyncio.run` does, with `ThreadsByCaller` as the loop's default executor."""
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.get_loop().set_default_executor(ThreadsByCaller())
         return runner.run(main)
