@@ -34,7 +34,7 @@ def test_the_pod_lands_on_the_node_with_the_most_cpu_free(cluster: ControlPlane,
     api.create_pod("memory-hog", memory="3Gi", node_name="node-2")
 
     scheduler = SecondScheduler(
-        api, tmp_path, kubeconfig=cluster.kubeconfig, flags=[f"--config={HERE / 'bayplan.yaml'}"]
+        api, tmp_path, kubeconfig=cluster.kubeconfig, flags=[f"--config={HERE / 'bayplan.yaml'}"], lease=NAME
     )
     with scheduler as bayplan:
         api.create("pods", yaml.safe_load((HERE / "pod.yaml").read_text()))

@@ -44,7 +44,7 @@ def test_the_pods_land_in_one_rack_together_and_nowhere_while_no_rack_has_room_f
     pods = [f"train-{rank}" for rank in range(4)]
 
     scheduler = SecondScheduler(
-        api, tmp_path, kubeconfig=cluster.kubeconfig, flags=[f"--config={HERE / 'bayplan.yaml'}"]
+        api, tmp_path, kubeconfig=cluster.kubeconfig, flags=[f"--config={HERE / 'bayplan.yaml'}"], lease=NAME
     )
     with scheduler as bayplan:
         for pod in pods:

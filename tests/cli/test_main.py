@@ -235,7 +235,15 @@ def test_check_shows_every_hook_in_both_forms(tmp_path: Path) -> None:
                 "name": "policy",
                 "weight": 1.0,
                 "failurePolicy": "Fail",
-                "hooks": [{"name": "f", "kind": "filter", "where": "policy.py:3"}],
+                "hooks": [
+                    {
+                        "name": "f",
+                        "kind": "filter",
+                        "where": "policy.py:3",
+                        "reads": "node",
+                        "readsFrom": "shown",
+                    }
+                ],
             }
         ],
         "problems": [],
@@ -243,6 +251,56 @@ def test_check_shows_every_hook_in_both_forms(tmp_path: Path) -> None:
     }
     assert len(report["hints"]) == 1
     assert table.output.count("hint policy.py:3 f: ") == 1
+
+
+READING = """
+@bayplan.filter
+def shown(pod, node):
+    return node.labels.get("disk") == "ssd"
+
+@bayplan.filter(reads="pods")
+def declared(pod, nodes):
+    return nodes["cpu.allocatable"] > 0
+
+@bayplan.score
+def default(pod, nodes, cluster):
+    return nodes["cpu.allocatable"] / len(cluster.nodes)
+
+@bayplan.score(reads=lambda pod, cluster: "node")
+def told(pod, nodes):
+    return nodes["cpu.allocatable"]
+
+@bayplan.prefer
+def asked(pod, node):
+    return node.name != "n"
+"""
+
+
+def test_check_shows_what_each_hook_reads_and_who_says_so(tmp_path: Path) -> None:
+    table = run("check", policy(tmp_path, READING)).output
+    (found,) = json.loads(run("check", policy(tmp_path, READING), "-o", "json").output)["policies"]
+
+    assert {hook["name"]: (hook.get("reads"), hook.get("readsFrom")) for hook in found["hooks"]} == {
+        "shown": ("node", "shown"),
+        "declared": ("pods", "declared"),
+        "default": ("cluster", "default"),
+        "told": ("by a function", "declared"),
+        "asked": (None, None),
+    }
+    rows = {line.split()[1]: line for line in table.splitlines() if "policy.py:" in line}
+    assert "node (shown)" in rows["shown"]
+    assert "pods (declared)" in rows["declared"]
+    assert "cluster (default)" in rows["default"]
+    assert "by a function (declared)" in rows["told"]
+    assert "(" not in rows["asked"]
+
+
+def test_check_shows_what_an_expression_reads(tmp_path: Path) -> None:
+    text = "policies: [{name: racks, filter: \"'rack' in node.metadata.labels\"}]"
+
+    (found,) = json.loads(run("check", "--config", config(tmp_path, text), "-o", "json").output)["policies"]
+
+    assert [(hook["reads"], hook["readsFrom"]) for hook in found["hooks"]] == [("node", "shown")]
 
 
 def test_of_a_built_in_no_file_is_named_that_nobody_has(tmp_path: Path) -> None:

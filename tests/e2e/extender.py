@@ -21,6 +21,7 @@ from tests.controlplane.certs import Authority, KeyPair
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 from tests.controlplane.waiting import wait_until
+from tests.e2e.nobodys_lease import leave_lease
 
 Json = dict[str, Any]
 
@@ -63,7 +64,10 @@ class Extender:
         self.port = free_port()
         self.ops_port = free_port()
         self.page_port = free_port()
-        self._tls = "tls" in (config or {}).get("extender", {})
+        section = (config or {}).get("extender", {})
+        self._tls = "tls" in section
+        self._leased = kubeconfig is not None and "--no-lease" not in flags
+        self._lease = section.get("lease", {}).get("name", "bayplan")
         self._argv: list[str | Path] = [
             COMMAND,
             "serve",
@@ -77,6 +81,8 @@ class Extender:
 
     def __enter__(self) -> Self:
         """Start it, and return when it is ready."""
+        if self._leased:
+            leave_lease(self._api, self._lease)
         self.child = Child(f"bayplan serve {self.name}", self._argv, log=self._directory / "bayplan.log")
         try:
             self.child.wait_until(lambda: self._answers(self._ready_at), READY_SECONDS)

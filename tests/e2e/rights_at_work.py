@@ -13,6 +13,7 @@ from bayplan.state.nudge import ANNOTATION
 from tests.controlplane.api import PATIENCE_SECONDS
 from tests.controlplane.waiting import wait_until
 from tests.e2e.fault_proxy import Decide, Fault, FaultProxy
+from tests.e2e.nobodys_lease import leave_lease
 from tests.e2e.one_right_less import ISSUING, Stand
 from tests.parity import volumes as of
 from tests.parity.volumes import SELECTED_NODE
@@ -128,9 +129,7 @@ def _refuse_and_change_something(stand: Stand) -> None:
 
 
 def _nobodys_lease(stand: Stand) -> None:
-    metadata = {"name": "bayplan", "namespace": stand.lease_namespace}
-    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
-    stand.api.create("leases", lease, namespace=stand.lease_namespace)
+    leave_lease(stand.api, "bayplan", namespace=stand.lease_namespace)
 
 
 def _too_large(stand: Stand) -> None:

@@ -16,6 +16,7 @@ from tests.controlplane.api import PATIENCE_SECONDS, Api
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 from tests.e2e.extender import COMMAND, READY_SECONDS
+from tests.e2e.nobodys_lease import leave_lease
 
 NAME = "bayplan-scheduler"
 
@@ -34,8 +35,11 @@ class SecondScheduler:
         name: str = "schedule",
         flags: Sequence[str] = (),
         env: Mapping[str, str] = {},
+        lease: str = NAME,
     ) -> None:
+        """``lease`` is there when it starts, as in a cluster where it ran before; ``""``: none need be."""
         self._api = api
+        self._lease = lease
         self._env = env
         self._directory = directory / name
         self._directory.mkdir()
@@ -55,6 +59,8 @@ class SecondScheduler:
 
     def __enter__(self) -> Self:
         """Start it, and return when it has the cluster in view."""
+        if self._lease:
+            leave_lease(self._api, self._lease)
         self.child = Child("bayplan schedule", self.argv, log=self._directory / "bayplan.log", env=self._env)
         try:
             self.child.wait_until(lambda: self._answers("/readyz"), READY_SECONDS)

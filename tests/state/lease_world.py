@@ -16,6 +16,8 @@ DURATION, MARGIN = 15, 5.0
 PERIOD = DURATION / 6
 LOOK, PICK_UP = 0.1, 2
 LOST = 0.05
+KEPT = {"kept": "yes"}
+"""What others have written on the Lease."""
 
 
 class Leases:
@@ -24,8 +26,10 @@ class Leases:
     namespace, name = "default", "bayplan"
 
     def __init__(self) -> None:
-        self.stored: Lease | None = None
+        self.stored: Lease | None = Lease({"name": self.name, "labels": KEPT, "resourceVersion": "1"})
+        """Nobody's, as whoever held it last has left it; ``None`` where somebody has deleted it."""
         self.silent_for: set[str] = set()
+        self.version, self.made = 1, 0
         self.writes: list[str] = []
         self.handed_over = 0
         """How often a holder wrote another one into it."""
@@ -51,7 +55,13 @@ class Leases:
         self._fail_if_silent(spec.holder_identity or "")
         if self.stored is not None:
             raise ApiError(409, "exists", doing="creating")
-        return self._store({"name": self.name, "labels": {"kept": "yes"}}, spec, version=1)
+        self.made += 1
+        # Versions of another object of the name go on where those of the first one ended.
+        return self._store({"name": self.name, "labels": KEPT}, spec, version=self.version + 1)
+
+    def delete(self) -> None:
+        """Somebody deletes it, whoever holds it."""
+        self.stored = None
 
     async def update(self, lease: Lease, spec: LeaseSpec) -> Lease:
         await self._on_its_way()
@@ -76,6 +86,7 @@ class Leases:
         if self.stored is not None and self.stored.holder and (handed_over or not spec.holder_identity):
             self.given_up.append(self.stored.holder)
         self.writes.append(spec.holder_identity or "nobody")
+        self.version = version
         self.stored = Lease({**metadata, "resourceVersion": str(version)}, spec)
         return self.stored
 

@@ -386,6 +386,28 @@ async def test_a_node_that_is_deleted_while_it_is_read_does_not_come_back() -> N
     assert list(now(view).nodes.names) == ["n"]
 
 
+async def test_a_node_that_a_list_has_no_more_does_not_come_back_by_an_older_answer() -> None:
+    """It was deleted before the list, so no watch from there on will ever tell of it."""
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    api.while_reading = lambda: node_store(view).replace([make_node("n").object])
+
+    assert not await view.read(["ghost"])
+
+    assert list(now(view).nodes.names) == ["n"]
+
+
+async def test_a_node_that_came_with_a_list_while_it_was_read_is_found() -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    listed = make_node("new", labels={"from": "the list"}).object
+    api.while_reading = lambda: node_store(view).replace([make_node("n").object, listed])
+
+    assert await view.read(["new"])
+
+    assert view.cache.node("new") is listed
+
+
 @pytest.mark.parametrize(
     ("status", "level"),
     [

@@ -175,7 +175,7 @@ async def test_a_lease_deleted_under_its_holder_is_waited_out_by_the_others(worl
     with world.server("a").running() as a, world.server("b").running() as b:
         await a.step()
         await b.step()
-        world.leases.stored = None
+        world.leases.delete()
         await b.step()
         assert not b.writer.holds, "the holder may not know yet"
 

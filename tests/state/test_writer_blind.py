@@ -159,7 +159,7 @@ async def test_a_blind_one_does_not_take_over_from_a_holder_that_vanished(world:
             await b.step()
         b.blind = BLIND
         if gone:
-            world.leases.stored = None
+            world.leases.delete()
         await passing(world, 2 * DURATION, b)
         assert not b.writer.holds
 
@@ -215,9 +215,10 @@ async def test_a_first_term_is_kept_for_a_while_too(world: World) -> None:
 
 
 async def test_one_that_starts_blind_waits_for_its_view(world: World) -> None:
+    world.leases.delete()
     with world.server("a").running() as a:
         a.blind = BLIND
-        await passing(world, DURATION, a)
+        await passing(world, DURATION + PERIOD, a)
         assert (world.leases.stored, a.writer.problem()) == (None, LEFT)
 
         a.blind = ""

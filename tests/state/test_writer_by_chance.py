@@ -1,4 +1,4 @@
-"""Servers that leave, come, die, go blind and stand still in any order: never does a second one bind."""
+"""Servers leave, come, die, go blind, stand still, their Lease is deleted: never does a second one bind."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,12 +8,14 @@ from random import Random
 
 import pytest
 
-from tests.state.lease_world import LOOK, MARGIN, Turns, World, settled
+from tests.state.lease_world import DURATION, LOOK, MARGIN, Turns, World, settled
 
 ROUNDS, ACTIONS, SERVERS = 80, 250, 3
 KILLED = 0.98
 IN_DOUBT = 0.1
 BLIND = "cut off from the API server for 61 s"
+# Who deletes it again before the last one is over, or what has just been made, is not waited for.
+DELETED_AGAIN_SECONDS, MADE_SECONDS = 2 * DURATION, DURATION
 PAUSES, CALM = (*[LOOK] * 6, 0.5, 1.0, 1.0, 2.5, 6.0, 16.0), (LOOK, 1.0, 2.5, 2.5, 4.0)
 
 
@@ -44,6 +46,11 @@ class Story:
     retreats: int = 0
     """How often one that was blind, and not about to end, gave the Lease up."""
     given_up: int = 0
+    deleted: int = 0
+    """How often somebody deleted the Lease."""
+    made_anew: int = 0
+    quiet_until: float = 0.0
+    """Nobody deletes it before."""
 
     def start(self) -> None:
         """One more server, under a name of its own."""
@@ -80,7 +87,7 @@ class Story:
         elif does < 0.75:
             self.pass_time(self.dice.choice(CALM if self.calm else PAUSES))
         elif does < 0.85:
-            self.bind(server)
+            self.bind_or_delete(server, does)
         elif does < 0.88:
             for each in self.servers:
                 await each.turns.ask()
@@ -107,12 +114,28 @@ class Story:
             for each in self.servers:
                 each.turns.unsettled = 0
 
+    def bind_or_delete(self, server: Server, does: float) -> None:
+        """A bind begins; now and then it is the Lease that somebody lays hands on."""
+        if does < 0.84:
+            self.bind(server)
+        else:
+            self.delete()
+
     def bind(self, server: Server) -> None:
         """A bind begins, where it may; it takes what a bind may take, and no longer."""
         name = server.turns.writer.identity
         if name not in self.binds and not server.turns.writer.problem():
             self.binds[name] = (self.world.now + self.dice.random() * MARGIN, server)
             server.turns.binding = 1
+
+    def delete(self) -> None:
+        """Somebody deletes the Lease, whoever holds it."""
+        leases, now = self.world.leases, self.world.now
+        if leases.made > self.made_anew:
+            self.made_anew, self.quiet_until = leases.made, max(self.quiet_until, now + MADE_SECONDS)
+        if now >= self.quiet_until and leases.stored is not None:
+            leases.delete()
+            self.deleted, self.quiet_until = self.deleted + 1, now + DELETED_AGAIN_SECONDS
 
     def pass_time(self, seconds: float) -> None:
         """The clock moves; binds end when it is their time."""
@@ -161,7 +184,7 @@ async def test_never_do_two_bind(seed: int) -> None:
 
 
 async def test_the_stories_are_about_what_they_say() -> None:
-    terms = handed_over = retreats = 0
+    terms = handed_over = retreats = deleted = 0
     for seed in range(20):
         async with a_story(seed) as story:
             for _ in range(ACTIONS):
@@ -169,7 +192,9 @@ async def test_the_stories_are_about_what_they_say() -> None:
             terms += len(story.terms)
             handed_over += story.world.leases.handed_over
             retreats += story.retreats
+            deleted += story.deleted
 
     assert terms > 60
     assert handed_over > 10
     assert retreats > 5
+    assert deleted > 10

@@ -74,6 +74,13 @@ class HookSpec:
         return "node" in self.parameters
 
     @property
+    def reads_from(self) -> Literal["declared", "shown", "default"]:
+        """Where ``reads`` is from: its author, its source, or nobody, so that it is anything."""
+        if self.reads_said:
+            return "declared"
+        return "default" if self.reads == "cluster" else "shown"
+
+    @property
     def uses_pod(self) -> bool:
         """Whether the hook may look at the pod."""
         return "pod" in self.parameters and "pod" not in self.idle

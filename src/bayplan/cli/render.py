@@ -60,20 +60,24 @@ def show_check(report: "Report", *, output: str) -> None:
                 "name": p.name,
                 "weight": p.weight,
                 "failurePolicy": p.failure_policy,
-                "hooks": [{"name": h.name, "kind": h.spec.kind, "where": h.spec.where} for h in p.hooks],
+                "hooks": [
+                    {"name": h.name, "kind": h.spec.kind, "where": h.spec.where, **_reads(h.spec)}
+                    for h in p.hooks
+                ],
             }
             for p in report.policies
         ]
         found = {"policies": policies, "problems": report.problems, "hints": report.hints}
         print_json({"ok": not report.problems, **found})
         return
-    table = Table("policy", "hook", "kind", "called", "where", box=None, pad_edge=False, header_style="bold")
+    headings = ("policy", "hook", "kind", "called", "reads", "where")
+    table = Table(*headings, box=None, pad_edge=False, header_style="bold")
     for policy in report.policies:
         for hook in policy.hooks:
             spec = hook.spec
-            called = _called(spec)
+            reads = "{reads} ({readsFrom})".format_map(found) if (found := _reads(spec)) else ""
             where = "built-in" if hook.function.__module__.startswith(_BUILT_IN) else spec.where
-            table.add_row(policy.name, hook.name, spec.kind, called, where)
+            table.add_row(policy.name, hook.name, spec.kind, _called(spec), reads, where)
     out = console()
     out.print(table, highlight=False)
     for problem in report.problems:
@@ -100,6 +104,14 @@ def _called(spec: "HookSpec") -> str:
         spec.kind, "per node" if spec.per_node else "per pod"
     )
     return f"{how}, and at bind" if spec.recheck else how
+
+
+def _reads(spec: "HookSpec") -> dict[str, str]:
+    """What its answers depend on, and who says so; nothing of hooks that are always asked."""
+    if spec.kind not in ("filter", "score"):
+        return {}
+    reads = "by a function" if callable(spec.reads) else spec.reads
+    return {"reads": reads, "readsFrom": spec.reads_from}
 
 
 def show_columns(rows: "list[ColumnInfo]", *, output: str) -> None:

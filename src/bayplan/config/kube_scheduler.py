@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -68,12 +69,28 @@ class KubeSchedulerProfile(Struct, frozen=True, rename="camel", forbid_unknown_f
     plugin_config: tuple[PluginConfig, ...] | None = None
 
 
+class KubeSchedulerExtender(Struct, frozen=True, rename="camel"):
+    """Somebody whom kube-scheduler asks, and we do not."""
+
+    url_prefix: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where it is, without the user and the password that some write before it."""
+        try:
+            found = urlsplit(self.url_prefix).netloc.rpartition("@")[2]
+        except ValueError:
+            found = ""
+        return found or "one without an address"
+
+
 class KubeSchedulerConfiguration(Struct, frozen=True, rename="camel"):
-    """The part of the file that says how pods are judged; clients, leases and extenders are passed over."""
+    """The part of the file that says how pods are judged; clients and leases are passed over."""
 
     api_version: Literal["kubescheduler.config.k8s.io/v1"]
     kind: Literal["KubeSchedulerConfiguration"]
     profiles: tuple[KubeSchedulerProfile, ...] | None = None
+    extenders: tuple[KubeSchedulerExtender, ...] | None = None
     percentage_of_nodes_to_score: int | None = None
 
 

@@ -32,17 +32,19 @@ class NodeStore:
         self,
         cache: Cache,
         tell: Callable[[frozenset[str]], None],
-        dropped: Callable[[str], None],
+        gone: Callable[[str | None], None],
         follower: Follower | None,
     ) -> None:
+        """``gone`` hears which node was deleted; ``None`` after a list, which may have passed over any."""
         self._cache = cache
         self._tell = tell
-        self._dropped = dropped
+        self._gone = gone
         self._follower = follower
 
     def replace(self, nodes: Iterable[NodeObject]) -> None:
         """Replace all nodes."""
         self._cache.replace_nodes(nodes)
+        self._gone(None)
         self._follow(news.NODES)
         self._tell(news.NODES)
 
@@ -58,7 +60,7 @@ class NodeStore:
     def drop(self, node: NodeObject) -> None:
         """Remove a node."""
         self._cache.drop_node(node.name)
-        self._dropped(node.name)
+        self._gone(node.name)
         self._follow(news.NODES)
         self._tell(news.NODES)
 

@@ -137,7 +137,7 @@ class LiveView:
         self._cache = Cache(nodes_only=nodes_only)
         self._news = asyncio.Event()
         self._follower = follower
-        self._node_store = NodeStore(self._cache, self._tell, self._node_dropped, follower)
+        self._node_store = NodeStore(self._cache, self._tell, self._node_gone, follower)
         self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, self._node_store)
         # The first list must have what we bound before a restart: a lagging server would lack it.
         self._pod_store = PodStore(self._cache, self._tell, self._listed_pods, follower)
@@ -147,7 +147,8 @@ class LiveView:
         self._nodes_only = nodes_only
         self._objects = {kind: Informer(client, object_resource(kind), self._store(kind)) for kind in objects}
         self._looked_for: dict[str, float] = {}
-        self._dropped: dict[str, float] = {}
+        # By name, the last request for a node, until its answer is here or would be too old.
+        self._reading: dict[str, object] = {}
         self._looking: set[asyncio.Task[None]] = set()
         self._versions: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
         # By pod UID: the cache's version and the pod's resourceVersion at its last refusal on every node.
@@ -298,9 +299,10 @@ class LiveView:
         return self._patience_seconds > 0
 
     async def _read_node(self, name: str) -> bool:
-        start = time.monotonic()
+        asked = self._reading[name] = object()
         try:
             found = await self._client.node(name, timeout_seconds=_READ_SECONDS)
+            counts = self._reading.get(name) is asked
         except (ApiError, ConnectError) as error:
             # A node that is gone again is normal; a missing right to read nodes is for an operator to mend.
             level = logging.WARNING if isinstance(error, ApiError) and error.status == 403 else logging.INFO
@@ -308,13 +310,15 @@ class LiveView:
                 level, "node %s is not in view, and cannot be read: %s", name, error, extra={"node": name}
             )
             return False
-        if self._dropped.get(name, 0.0) >= start:
-            # The watch reported the node's deletion while we read it: do not add it again.
-            return False
-        if self._cache.node(name) is None:
-            # If the watch was faster, its state of the node may be newer than the answer.
+        finally:
+            if self._reading.get(name) is asked:
+                del self._reading[name]
+        if self._cache.node(name) is not None:
+            # The watch was faster: its state of the node may be newer than the answer.
+            return True
+        if counts:
             self._node_store.put(found)
-        return True
+        return counts
 
     async def _look_for(self, key: str) -> None:
         """Ask the API server whether an assumed pod exists that the last list lacked."""
@@ -355,10 +359,15 @@ class LiveView:
             self._looking.add(task)
             task.add_done_callback(self._looking.discard)
 
-    def _node_dropped(self, name: str) -> None:
-        now = time.monotonic()
-        self._dropped = {n: at for n, at in self._dropped.items() if now - at < 2 * _READ_SECONDS}
-        self._dropped[name] = now
+    def _node_gone(self, name: str | None) -> None:
+        """A node was deleted while it was being read, perhaps: it must not come back with the answer.
+
+        ``None`` after a list: any may be gone that it does not have, and no watch will tell of that.
+        """
+        if name is None:
+            self._reading.clear()
+        else:
+            self._reading.pop(name, None)
 
 
 async def list_cluster(

@@ -5,7 +5,8 @@ the duration from the moment it *sent* the renewal, by a clock that cannot be se
 enough for a bind under way to end in time. A new holder first waits until the Lease has not changed for its
 whole duration, by its own clock, and then until its view agrees with the API server, so that the view has all
 binds of the old holder before its own first bind. A holder that shuts down hands the Lease over: see
-`handover`. A holder that cannot see the cluster gives it up: see `retreat`.
+`handover`. A holder that cannot see the cluster gives it up: see `retreat`. A missing Lease is waited
+for: see `absence`.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ import msgspec
 
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.lease import Lease, LeaseApi, LeaseSpec, micro_time
+from bayplan.state.absence import Absence
 from bayplan.state.handover import Callers, Departure, Succession
 from bayplan.state.notes import Notes, give_away, write_notes
 from bayplan.state.retreat import Retreat, Sight
@@ -87,6 +89,7 @@ class Writer:
         self._term_began = float("-inf")
         self._ready_term = 0
         self._theirs: Seen | None = None
+        self._absence = Absence(options.duration_seconds)
         self._error = ""
         self._catching_up: asyncio.Task[None] | None = None
 
@@ -108,10 +111,16 @@ class Writer:
             return f"the server ends: {self._title} goes to {self._departure.successor or 'another one'}"
         if self._error:
             return f"{self._title} cannot be had: {self._error}"
-        if self._theirs is not None:
+        return self._whose()
+
+    def _whose(self) -> str:
+        """Why it is not ours, while nothing goes wrong."""
+        if self._theirs is not None and self._absence.wait_seconds is None:
             return f"another server binds: {self._title} is held by {self._theirs.lease.holder}"
         if blind := self._retreat.reason:
             return f"{self._title} is left to others: {blind}"
+        if self._absence.wait_seconds:
+            return f"{self._title} is not there; whoever held one that was deleted is waited out"
         return f"{self._title} is not ours yet"
 
     @property
@@ -206,12 +215,10 @@ class Writer:
         except ApiError as error:
             if error.status != 404:
                 raise
-            self._held_until = float("-inf")
-            # The Lease may have been deleted while its holder does not know yet.
-            free = self._theirs is None or self._theirs.left(self._clock()) <= 0
-            if free and not self._is_for_others():
-                await self._write(None)
+            self._vanished()
+            await self._make_anew()
             return
+        self._absence.end()
         if lease.holder != self.identity:
             # The API server's word counts, not our own clock.
             self._held_until = float("-inf")
@@ -225,6 +232,25 @@ class Writer:
             await self._write(lease)
         else:
             await self._stand_by(lease)
+
+    def _vanished(self) -> None:
+        """There is none: whatever we believed, it is not ours."""
+        before = self._absence.wait_seconds
+        lasts = self._theirs.lease.spec.lease_duration_seconds if self._theirs is not None else None
+        self._absence.noted(self._clock(), held=self._ours, lasts_seconds=lasts or 0)
+        self._held_until = float("-inf")
+        wait = self._absence.wait_seconds
+        if wait and not before:
+            log.info("%s is not there; who held one that was deleted has %.0f s to end", self._title, wait)
+
+    async def _make_anew(self) -> None:
+        """Make one, as soon as nobody can hold another one, where it is for us."""
+        over = self._absence.over(self._clock())
+        if self._departure is not None and not over:
+            # Who ends does not wait for it.
+            self._departure.over.set()
+        elif over and not self._is_for_others():
+            await self._write(None)
 
     def _is_for_others(self) -> bool:
         """Whether this server is blind and leaves the Lease to others; a named successor takes it anyway."""
@@ -321,12 +347,15 @@ class Writer:
             else:
                 fresh = await self._api.update(notes.on(lease), spec)
         except ApiError as error:
-            # Another server was faster, or the Lease was deleted: read it again.
-            if error.status not in (404, 409):
+            # Somebody was faster, or has deleted it: read it again.
+            if error.status != 409 and (error.status != 404 or lease is None):
                 raise
+            if error.status == 404:
+                self._vanished()
             self._mine = None
             return False
         lapsed = not self._ours
+        self._absence.end()
         self._mine, self._theirs, self._renewed_at = fresh, None, start
         self._held_until = start + self._duration_seconds - self._margin_seconds
         if lapsed:

@@ -1,6 +1,7 @@
 """Whose pods, which policies, which Lease: from flags and the configuration."""
 
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -133,6 +134,34 @@ def test_the_name_of_the_clusters_own_scheduler_is_warned_of(tmp_path: Path) -> 
     (text,) = cautions(load_all([], Flags(config=config)))
 
     assert text.startswith("default-scheduler is the name of the cluster's own scheduler")
+
+
+def test_extenders_that_only_kube_scheduler_asks_are_told_of_once(tmp_path: Path) -> None:
+    text = """
+        apiVersion: kubescheduler.config.k8s.io/v1
+        kind: KubeSchedulerConfiguration
+        profiles: [{schedulerName: one}, {schedulerName: two}]
+        extenders:
+        - {urlPrefix: "http://user:secret@gpus.example:80/v1", filterVerb: filter}
+        - {urlPrefix: "https://[::1]:8888", prioritizeVerb: prioritize, weight: 1}
+        - {urlPrefix: "https://[::1", filterVerb: filter}
+        """
+    (tmp_path / "scheduler.yaml").write_text(dedent(text).lstrip())
+    two = {"profiles": [{**one, "kubeSchedulerConfig": "scheduler.yaml"} for one in TWO["profiles"]]}
+
+    (text,) = cautions(load_all([], Flags(config=write(tmp_path, scheduler=two))))
+
+    assert text.startswith(
+        f"{tmp_path}/scheduler.yaml:4: extenders: `bayplan schedule` asks no extenders"
+        " (gpus.example:80, [::1]:8888, one without an address): what they refuse, prefer or hand out"
+    )
+
+
+def test_a_profile_without_extenders_is_nothing_to_warn_of(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text("{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}")
+
+    assert cautions(load_all([], Flags(profile=file))) == []
 
 
 def test_an_empty_name_is_an_error(tmp_path: Path) -> None:

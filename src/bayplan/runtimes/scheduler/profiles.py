@@ -7,7 +7,8 @@ from pathlib import Path
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.registry import Policy
 from bayplan.config.flags import DEFAULT_SCHEDULER_NAME, Loaded
-from bayplan.config.load import ConfigError
+from bayplan.config.kube_scheduler import read_kube_scheduler_config
+from bayplan.config.load import ConfigError, place
 from bayplan.config.profile import Profile, read_profiles
 from bayplan.config.v1 import SchedulerProfileEntry
 from bayplan.engine.entering import one_order
@@ -38,6 +39,22 @@ def whole_profiles(loaded: Loaded) -> dict[str, Profile]:
         profile = _profile(entry, loaded.base)
         together = _together(profile.policies, loaded.policies)
         found[entry.scheduler_name] = replace(profile, policies=together)
+    return found
+
+
+def not_asked(loaded: Loaded) -> list[str]:
+    """The extenders of the files that profiles are from: kube-scheduler asks them, and nobody does here."""
+    files = dict.fromkeys(entry.kube_scheduler_config for entry in loaded.config.scheduler.profiles)
+    found = []
+    for file in filter(None, files):
+        config, document = read_kube_scheduler_config(loaded.base / file)
+        if config.extenders:
+            who = ", ".join(extender.address for extender in config.extenders)
+            found.append(
+                f"{place(document, ('extenders',))}: `bayplan schedule` asks no extenders ({who}): what they"
+                " refuse, prefer or hand out counts for nothing here; name policies that do it, and for an"
+                " extender that is Bayplan those that it serves"
+            )
     return found
 
 
