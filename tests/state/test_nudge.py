@@ -264,3 +264,37 @@ async def test_who_was_refused_while_we_were_behind_is_touched_once() -> None:
         pass
 
     assert world.api.touched == ["waits"]
+
+
+async def test_a_pod_that_was_never_in_view_is_touched_and_not_forgotten() -> None:
+    """kube-scheduler asks about it, so it is there: it is our view that lacks it."""
+    world = World()
+    pod = make_pod("unseen", uid="uid-of-unseen")
+    world.nudge.refused(pod, {PODS})
+
+    assert await touched_after(world, PODS) == ["unseen"]
+    assert await touched_after(world, PODS) == ["unseen", "unseen"]
+
+
+async def test_a_pod_that_was_in_view_and_is_not_any_more_is_forgotten() -> None:
+    world = World()
+    pod = make_pod("gone", uid="uid-of-gone")
+    world.nudge.refused(pod, {PODS})
+    world.cache.put_pod(pod)
+    assert await touched_after(world, PODS) == ["gone"]
+    world.cache.drop_pod(pod.key)
+
+    assert await touched_after(world, PODS) == ["gone"]
+
+
+async def test_after_pods_were_listed_again_everybody_who_waits_is_touched() -> None:
+    """However long ago it was refused, and whatever it waits for: the view may have been wrong."""
+    world = World()
+    world.waits("for-the-price", PRICE)
+    world.waits("for-pods", PODS)
+    world.now += 600
+
+    async with world.running():
+        world.nudge.relisted()
+
+    assert sorted(world.api.touched) == ["for-pods", "for-the-price"]

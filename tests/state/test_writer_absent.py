@@ -9,7 +9,7 @@ from bayplan.client.lease import Lease, LeaseSpec
 from bayplan.state.absence import Absence
 from tests.state.lease_world import DURATION, MARGIN, PERIOD, World, passing
 
-WAITS = "lease default/bayplan is not there; whoever held one that was deleted is waited out"
+WAITS = "lease default/bayplan does not exist; it is created unless another server shows up"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ async def test_the_first_server_of_all_waits_once_for_as_long_as_a_lease_lasts(
 
         assert a.writer.problem() == ""
         assert [each.message for each in caplog.records if "not there" in each.message] == [
-            "lease default/bayplan is not there; who held one that was deleted has 15 s to end"
+            "lease default/bayplan does not exist; it is created in 15 s, unless another server shows up"
         ]
 
 

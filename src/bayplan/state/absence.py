@@ -27,8 +27,8 @@ class Absence:
     def noted(self, now: float, *, held: bool, lasts_seconds: float = 0.0) -> None:
         """We looked and found no Lease.
 
-        ``held`` says that we held it until now; ``lasts_seconds`` is the duration of another holder's Lease that
-        we saw before.
+        ``held`` says that we held it until now; ``lasts_seconds`` is the duration that another holder's Lease
+        had when we saw it.
         """
         # Between two looks far apart, another server may have created, held and lost a Lease.
         unbroken = now - self._looked_at <= self.duration_seconds / 2

@@ -57,6 +57,7 @@ class LiveCluster:
             client,
             max_age_seconds=max_age_seconds,
             on_news=self._news,
+            on_relist=self._relisted,
             follower=follower,
             objects=objects,
             images=images,
@@ -163,6 +164,10 @@ class LiveCluster:
     def _news(self) -> None:
         if self.nudge is not None:
             self.nudge.news()
+
+    def _relisted(self) -> None:
+        if self.nudge is not None:
+            self.nudge.relisted()
 
     async def unaccounted(self) -> list[str]:
         """Wait for the first list; the pods that hold a managed resource and were bound by other software."""

@@ -52,6 +52,8 @@ class _Waiting:
     uid: str
     topics: Collection[str]
     refused_at: float
+    seen: bool
+    """Whether our view has had the pod. If it never had, the pod is unknown, and not gone."""
     nudged_at: float = float("-inf")
 
 
@@ -90,8 +92,9 @@ class Nudge:
 
     def refused(self, pod: Pod, topics: Collection[str]) -> None:
         """Remember a pod refused on every node; ``topics`` are changes that may help it, empty for any."""
-        waiting = self._waiting.pop(pod.uid, None) or _Waiting(pod.key, pod.uid, topics, 0.0)
+        waiting = self._waiting.pop(pod.uid, None) or _Waiting(pod.key, pod.uid, topics, 0.0, seen=False)
         waiting.topics, waiting.refused_at = topics, self._clock()
+        waiting.seen = waiting.seen or self._in_view(waiting) is not None
         # Put last: above the limit, the pod that was refused longest ago is dropped.
         self._waiting[pod.uid] = waiting
         if len(self._waiting) > _WAITING_LIMIT:
@@ -120,6 +123,10 @@ class Nudge:
             if waiting.refused_at - waiting.nudged_at > _LATE_SECONDS:
                 late.append(waiting)
         self._enqueue(late)
+
+    def relisted(self) -> None:
+        """Nudge every pod after pods were listed again: any may have been refused by a wrong view."""
+        self._enqueue(self._waiting.values())
 
     async def run(self) -> None:
         """Nudge pods in turn, until cancelled."""
@@ -185,8 +192,16 @@ class Nudge:
         self._due.discard(waiting.uid)
 
     def _still_waits(self, waiting: _Waiting) -> bool:
+        """False once our view shows that the pod is gone or has a node; the API server knows the rest."""
+        pod = self._in_view(waiting)
+        if pod is None:
+            return not waiting.seen
+        waiting.seen = True
+        return not pod.node_name
+
+    def _in_view(self, waiting: _Waiting) -> Pod | None:
         pod = self._cache.pod(waiting.key)
-        return pod is not None and pod.uid == waiting.uid and not pod.node_name
+        return pod if pod is not None and pod.uid == waiting.uid else None
 
     async def _nudge(self, waiting: _Waiting) -> None:
         await self._limiter.turn()

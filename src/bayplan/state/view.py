@@ -121,6 +121,7 @@ class LiveView:
         *,
         max_age_seconds: float,
         on_news: Callable[[], None] = lambda: None,
+        on_relist: Callable[[], None] = lambda: None,
         follower: Follower | None = None,
         objects: Collection[str] = (),
         images: bool = False,
@@ -128,11 +129,12 @@ class LiveView:
     ) -> None:
         """``on_news`` is called after a change that waiting pods may have waited for.
 
-        ``objects`` are further kinds to watch. With ``images`` the images of nodes are read. With
-        ``nodes_only`` pods are not watched.
+        ``on_relist`` is called when pods were listed again, after the first time. ``objects`` are further
+        kinds to watch. With ``images`` the images of nodes are read. With ``nodes_only`` pods are not watched.
         """
         self._client = client
         self._on_news = on_news
+        self._on_relist = on_relist
         self._max_age_seconds = max_age_seconds
         self._cache = Cache(nodes_only=nodes_only)
         self._news = asyncio.Event()
@@ -354,6 +356,8 @@ class LiveView:
             pause = min(longest, pause * 2)
 
     def _listed_pods(self) -> None:
+        if self._pods.synced.is_set():
+            self._on_relist()
         for key in self._cache.doubtful:
             task = asyncio.get_running_loop().create_task(self._look_for(key))
             self._looking.add(task)

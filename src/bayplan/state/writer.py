@@ -114,13 +114,13 @@ class Writer:
         return self._whose()
 
     def _whose(self) -> str:
-        """Why it is not ours, while nothing goes wrong."""
+        """Why the Lease is not ours, if nothing is wrong."""
         if self._theirs is not None and self._absence.wait_seconds is None:
             return f"another server binds: {self._title} is held by {self._theirs.lease.holder}"
         if blind := self._retreat.reason:
             return f"{self._title} is left to others: {blind}"
         if self._absence.wait_seconds:
-            return f"{self._title} is not there; whoever held one that was deleted is waited out"
+            return f"{self._title} does not exist; it is created unless another server shows up"
         return f"{self._title} is not ours yet"
 
     @property
@@ -234,20 +234,24 @@ class Writer:
             await self._stand_by(lease)
 
     def _vanished(self) -> None:
-        """There is none: whatever we believed, it is not ours."""
+        """The Lease does not exist, so it is not ours, whatever we believed."""
         before = self._absence.wait_seconds
         lasts = self._theirs.lease.spec.lease_duration_seconds if self._theirs is not None else None
         self._absence.noted(self._clock(), held=self._ours, lasts_seconds=lasts or 0)
         self._held_until = float("-inf")
         wait = self._absence.wait_seconds
         if wait and not before:
-            log.info("%s is not there; who held one that was deleted has %.0f s to end", self._title, wait)
+            log.info(
+                "%s does not exist; it is created in %.0f s, unless another server shows up",
+                self._title,
+                wait,
+            )
 
     async def _make_anew(self) -> None:
-        """Make one, as soon as nobody can hold another one, where it is for us."""
+        """Create the Lease once no other server can believe that it holds it, unless it is for others."""
         over = self._absence.over(self._clock())
         if self._departure is not None and not over:
-            # Who ends does not wait for it.
+            # A server that shuts down does not wait for it.
             self._departure.over.set()
         elif over and not self._is_for_others():
             await self._write(None)
