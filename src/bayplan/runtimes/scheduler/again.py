@@ -1,4 +1,4 @@
-"""A scheduler without a cluster: for whoever asks again what was asked before."""
+"""Judges recorded pods again without a cluster, for replays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from bayplan.wire.codec import decode
 
 @dataclass(frozen=True)
 class Said:
-    """An answer."""
+    """The encoded verdict."""
 
     body: bytes
 
@@ -34,7 +34,7 @@ class Again:
         self._profiles = profiles_from(loaded)
 
     def policies_for(self, pod: Pod) -> Sequence[Policy]:
-        """The policies for a pod; `RecordingError` where its scheduler is none of ours."""
+        """The policies for a pod; `RecordingError` if there is no profile for its scheduler."""
         found = self._profiles.get(pod.scheduler_name)
         if found is None:
             hint = suggest(pod.scheduler_name, self._profiles)
@@ -44,7 +44,7 @@ class Again:
     def schedule(
         self, body: bytes, cluster: Snapshot, attempt: Attempt, *, readings: Readings = NO_READINGS
     ) -> Said:
-        """Where the pod may go, and where it had best go."""
+        """Filter and score the pod of a recorded question."""
         args = decode(body, v1.ExtenderArgs)
         if args.pod is None:
             raise RecordingError("a question without a pod")
@@ -53,7 +53,7 @@ class Again:
     def commit(
         self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt, *, readings: Readings = NO_READINGS
     ) -> Commitment:
-        """What the pod gets on its node."""
+        """Recheck the pod on its node, and allocate."""
         cluster = cluster.with_readings(readings)
         question = Question(pod, cluster.nodes, cluster, attempt.now)
         return commit(self.policies_for(pod), question, node, attempt)

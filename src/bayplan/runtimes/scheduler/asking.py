@@ -1,8 +1,7 @@
-"""Asks policies whether pods may come into the queue, and where they stand there: many pods at a time.
+"""Runs the ``gate`` and ``order`` hooks for pods in the lobby, many pods in one batch.
 
-Pods that are new are asked about at once. Those that are kept out are asked about again when there is news
-that may help them, all in one round; and rounds take no more than a tenth of the time, however many pods
-there are and however long a hook takes.
+Hooks run at once for new pods. For pods that are kept out they run again after an event that may help, all in
+one round. Rounds take no more than a tenth of the time, however many pods there are and however slow a hook.
 """
 
 import asyncio
@@ -27,22 +26,22 @@ from bayplan.snapshot.cluster import Snapshot
 log = logging.getLogger(__name__)
 
 Asked = tuple[int, Waiting]
-"""A pod to ask about, and the ticket that the answer is for."""
+"""A pod to run hooks for, with its ticket."""
 
 _LET_IN = Admission()
 _FAILED = Admission(Reason("policies could not be asked"))
 _BATCH = 256
-# Then the others that run Python have their turn.
+# After so long, other threads get the interpreter.
 _BATCH_SECONDS = 0.02
 _ROUND_SECONDS = 1.0
-# For each second of asking again, so many of something else.
+# After each second of a round, so many seconds without one.
 _REST_SHARE = 9.0
 _TIME_SECONDS = 10.0
 _STAND_BY_SECONDS = 0.1
 
 
 class Asking:
-    """The questions about pods that are not in the queue yet."""
+    """Runs hooks for the pods in the lobby."""
 
     def __init__(
         self,
@@ -56,9 +55,9 @@ class Asking:
         on_change: Callable[[Pod, str, str], object] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``may`` says whether it is for us to ask.
+        """``may``: whether this server schedules now.
 
-        ``on_change`` is told why a pod is kept out and by which policy; ``""`` where it is let in after all.
+        ``on_change`` gets a pod, why it is kept out (``""`` if it is let in), and the policy.
         """
         self._inbox = inbox
         self._queue = inbox.queue
@@ -75,18 +74,18 @@ class Asking:
         self.use(profiles)
 
     def use(self, profiles: Mapping[str, tuple[Policy, ...]]) -> None:
-        """Ask these policies from now on, and once more about everybody who is kept out."""
+        """Use these policies from now on, and run their hooks for all pods that are kept out."""
         self._entrances = {name: Entrance(policies) for name, policies in profiles.items()}
-        # By the inbox: it wakes whoever judges those that are let in by that.
+        # Through the inbox, which also wakes the loop for pods that are let in.
         self._inbox.told(ANYTHING)
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether there is anybody to ask about this pod."""
+        """Whether any ``gate`` or ``order`` hook applies to this pod."""
         entrance = self._entrances.get(pod.scheduler_name)
         return entrance is not None and entrance.concerns(pod)
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Run hooks until cancelled."""
         while True:
             if not self._may():
                 await asyncio.sleep(_STAND_BY_SECONDS)
@@ -94,7 +93,7 @@ class Asking:
                 try:
                     await self._settle(batch)
                 except Exception:
-                    # Whatever it was, these pods must not be forgotten, nor all others with them.
+                    # Whatever the error, these pods must not be forgotten, and others must go on.
                     log.exception("asking about %d pods failed", len(batch))
                     for ticket, waiting in batch:
                         self._answer(waiting, ticket, _FAILED)
@@ -113,7 +112,7 @@ class Asking:
         return self._queue.to_ask(_BATCH, again=now >= self._again_at)
 
     async def _news(self) -> None:
-        """Wait for somebody to ask about, or until it is time for another round."""
+        """Wait for a new pod, or until it is time for another round."""
         self._inbox.asking.clear()
         until, lobby = self._time_at, self._queue.lobby
         if lobby.in_round:
@@ -129,7 +128,7 @@ class Asking:
         again = any(waiting.kept_out for _, waiting in batch)
         answers = await self._ask(batch)
         if answers is None:
-            # One of them makes a hook overrun. Which one, is seen when each is asked about for itself.
+            # A hook overran for one of these pods; running them one by one shows for which.
             for one in batch:
                 await self._settle([one])
         else:
@@ -142,9 +141,9 @@ class Asking:
         await asyncio.sleep(0)
 
     async def _ask(self, batch: list[Asked]) -> list[Admission] | None:
-        """What policies say of the first of these pods, as many as there is time for, and of one at least.
+        """Run the hooks for the first of these pods, as many as there is time for, at least one.
 
-        ``None`` where a hook overran and it is not known with which of several pods.
+        ``None`` if a hook overran for an unknown one of several pods.
         """
         asked = [(waiting.pod, self._entrances.get(waiting.pod.scheduler_name)) for _, waiting in batch]
         looks = any(entrance is not None and entrance.looks_at_cluster for _, entrance in asked)
@@ -182,7 +181,7 @@ class Asking:
         text = said.reason.text
         if not self._queue.keep_out(waiting, ticket, why=text, helped_by=said.helped_by):
             return
-        # A node that was made free for it would stand empty for as long as that takes.
+        # Its nominated node would stay empty while the pod is kept out.
         self._inbox.give_back(pod.uid)
         if text != before:
             self._on_change(pod, text, said.by)

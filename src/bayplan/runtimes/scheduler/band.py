@@ -1,4 +1,4 @@
-"""A gang of the scheduler as it stands: of its members, those that are in the queue and those on nodes."""
+"""Collects a gang's members at one moment: those in the queue and those on nodes."""
 
 from bayplan.authoring.gang import Gang
 from bayplan.engine.company import Company, GangKey, discord
@@ -9,7 +9,7 @@ from bayplan.runtimes.scheduler.roster import Roster
 from bayplan.state.cache import Cache
 
 READY = ("active", "backoff", "unschedulable", "gang")
-"""Where a member is that could be judged now: not behind a gate, and not on its way to a node."""
+"""The places in the queue of members that could be judged now: not gated, and not being bound."""
 
 Band = Company[Waiting]
 
@@ -17,7 +17,7 @@ Band = Company[Waiting]
 def muster(
     key: GangKey, roster: Roster, queue: PodQueue, cache: Cache, *, mine: Waiting | None = None
 ) -> Band | None:
-    """The gang as it stands, ``mine`` being the one whose turn it is; ``None`` where nobody of it waits."""
+    """The gang at this moment; ``mine`` is the member whose turn it is. ``None`` if no member waits."""
     waiting: list[Waiting] = []
     placed: list[Pod] = []
     for member in roster.members(key):
@@ -36,26 +36,26 @@ def muster(
 
 
 def wants_node(member: Pod, cache: Cache) -> bool:
-    """Whether the pod is still there, and nobody has given it a node."""
+    """Whether the pod still exists and has no node."""
     pod = _now(member, cache)
     return pod is not None and not pod.node_name
 
 
 def refusal(band: Band, plan: Plan) -> dict[str, str]:
-    """What each member is told, by UID, when one of them does not fit."""
-    assert plan.misfit is not None, "somebody did not fit"
+    """The message for each waiting member, by UID, if one member does not fit."""
+    assert plan.misfit is not None, "a member did not fit"
     own, others = band.refusal(plan)
     return {one.pod.uid: own if one.pod.uid == plan.misfit.pod.uid else others for one in band.waiting}
 
 
 def _now(member: Pod, cache: Cache) -> Pod | None:
-    """The pod as it is now; ``None`` where it is gone, or about to go."""
+    """The pod as it is now; ``None`` if it is gone or terminating."""
     pod = cache.pod(member.key)
     return None if pod is None or pod.uid != member.uid or pod.terminating else pod
 
 
 def _gang(roster: Roster, pod: Pod) -> Gang:
     said = roster.of(pod.uid)
-    assert said is not None, "a member is known by what was said of it"
-    assert said.gang is not None, "a member is known by its gang"
+    assert said is not None, "the roster lists members with a known membership only"
+    assert said.gang is not None, "the roster lists members of gangs only"
     return said.gang

@@ -1,7 +1,7 @@
-"""A candidate beside a scheduler: its policies, with the profile that the pods are judged by.
+"""The candidate configuration of a scheduler: its policies, combined with a profile for each scheduler name.
 
-Of its ``scheduler`` section the profiles count; for pods of a scheduler that it does not name, the live
-profile is taken.
+Of the candidate's ``scheduler`` section only the profiles count; for a scheduler name that it does not have,
+the live profile is used.
 """
 
 from dataclasses import replace
@@ -18,19 +18,19 @@ from bayplan.runtimes.shadow import ShadowOptions, shadow_options
 
 
 def check(loaded: Loaded, *, where: str = "") -> list[str]:
-    """What is wrong with policies of a scheduler; `ConfigError` for what can never work."""
+    """Dry-run the policies of a scheduler, and list their problems; `ConfigError` for invalid profiles."""
     profiles_from(loaded)
     return [f"{where}{problem}" for problem in rehearse(loaded.policies, pods_known=True)]
 
 
 SCHEDULER_COUNTED = COUNTED | {"scheduler"}
-"""The parts of a candidate's file that a scheduler heeds."""
+"""The sections of a candidate's file that a scheduler uses."""
 load_scheduler_candidate = partial(load_candidate, check=check, counted=SCHEDULER_COUNTED)
-"""The candidate, dry-run as the policies of a scheduler are."""
+"""Loads a candidate, and dry-runs it as the policies of a scheduler."""
 
 
 def candidate_options(live: Loaded, candidate: Candidate) -> ShadowOptions:
-    """The candidate with a profile for each of our schedulers, and how much of it is wanted."""
+    """The candidate with a profile for each of our schedulers, and the live settings for it."""
     profiles = profiles_from(beside(live, candidate.loaded))
     return shadow_options(live.config.shadow, candidate, profiles=profiles)
 
@@ -45,7 +45,7 @@ def beside(live: Loaded, candidate: Loaded) -> Loaded:
 
 
 def _found_from(entry: SchedulerProfileEntry, live: Loaded) -> SchedulerProfileEntry:
-    """The entry with a path that leads to the file from anywhere."""
+    """The entry with an absolute path to its file."""
     file = entry.kube_scheduler_config
     return msgspec.structs.replace(
         entry, kube_scheduler_config=str((live.base / file).absolute()) if file else ""

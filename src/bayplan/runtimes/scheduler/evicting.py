@@ -1,7 +1,7 @@
-"""Makes room for a pod: those who have to leave are told so and deleted, and the node is kept for the pod.
+"""Evicts the victims of a preemption, and nominates their node for the pod.
 
-As in kube-scheduler: who is leaving already is not told again, the last one is told after all others, and if
-one cannot be told the pod is tried again, with the room that those who do leave make kept for it.
+As in kube-scheduler: terminating victims are not evicted again, the last victim is evicted after all others,
+and if one eviction fails the pod is retried, with the node of the evicted ones kept for it.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Evicting:
         timeout_seconds: float,
         evicted: Callable[[Sequence[Pod], Pod], None] = lambda *_: None,
     ) -> None:
-        """``evicted`` is told who was asked to leave, and for which pod."""
+        """``evicted`` gets the evicted pods and the pod that they were evicted for."""
         self._client = client
         self._evicted = evicted
         self._seconds = timeout_seconds
@@ -43,15 +43,15 @@ class Evicting:
         self._reporter = reporter
         self._metrics = metrics
         self.why_not: Callable[[], str] = str
-        """Why we may not act at this moment; ``""`` when we may."""
+        """Why this server may not evict now; ``""`` if it may."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, waiting: Waiting, eviction: Eviction, *, helped_by: News, by: frozenset[str]) -> None:
-        """Keep the node for the pod at once, and tell the victims; the pod waits for them to be gone."""
+        """Nominate the node for the pod at once, and evict the victims; the pod waits until they are gone."""
         nominations = self._inbox.nominations
         pod = waiting.pod
         for other in nominations.after(pod, eviction.node):
-            # They would not fit beside the pod, and need not wait for this to find out.
+            # Less important pods nominated there would not fit beside this one: let them look again now.
             nominations.drop(other.uid)
             self._inbox.queue.wake(other.uid)
             self._inbox.wake.set()
@@ -61,7 +61,7 @@ class Evicting:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel evictions under way."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -70,7 +70,7 @@ class Evicting:
         pod = waiting.pod
         leaving = {victim.uid for victim in eviction.victims if victim.terminating}
         to_tell = [victim for victim in eviction.victims if victim.uid not in leaving]
-        # The last one alone, and only if all others have been told: if not, he may not have to leave at all.
+        # The last victim by itself, and only if all others were evicted: else it may not have to leave.
         for some in (to_tell[:-1], to_tell[-1:]):
             told = await asyncio.gather(*(self._leave(victim, pod) for victim in some))
             left = [victim for victim, done in zip(some, told, strict=True) if done]
@@ -85,7 +85,7 @@ class Evicting:
             self._inbox.refused(waiting, helped_by=helped_by, by=by)
             return
         if leaving and pod.uid in self._inbox.queue:
-            # Their room is the pod's, once they are gone; who else has to go is looked at then.
+            # The room of the evicted ones stays reserved; the next attempt decides about further victims.
             self._inbox.keep(pod, eviction.node, leaving)
         else:
             self._inbox.give_back(pod.uid)
@@ -101,7 +101,7 @@ class Evicting:
             log.info("pod %s stays: %s", victim.key, problem, extra=about)
             return False
         try:
-            # No longer than a bind: whoever takes over waits for that, and for nothing else.
+            # No longer than a bind: a new leader waits out that time only.
             if await evict_pod(self._client, victim, message=message, timeout_seconds=self._seconds):
                 self._reporter.preempted(victim, by=pod)
                 log.info("pod %s leaves %s for %s", victim.key, victim.node_name, pod.key, extra=about)
@@ -109,7 +109,7 @@ class Evicting:
             log.warning("pod %s could not be evicted for %s: %s", victim.key, pod.key, error, extra=about)
             return False
         except Exception:
-            # Whatever it is, the pod must come back to the queue.
+            # Whatever the error, the pod must go back to the queue.
             log.exception("pod %s could not be evicted for %s", victim.key, pod.key, extra=about)
             return False
         return True

@@ -1,4 +1,4 @@
-"""Judges a gang on the cluster as it is, in a policy thread, and writes down what each member was told."""
+"""Judges a gang in a policy thread, and records a decision for each member."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +19,11 @@ from bayplan.snapshot.sources import Readings
 from bayplan.state.sources.book import Sources
 
 PATIENCE_SECONDS = 0.005
-"""A small gang takes a few milliseconds; what is longer goes on beside everything else."""
+"""A small gang takes a few milliseconds; the event loop goes on beside larger ones."""
 
 
 class GangJudge:
-    """Finds places for gangs."""
+    """Finds nodes for gangs."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class GangJudge:
         ran: Callable[[Attempt], object],
         rng: random.Random,
     ) -> None:
-        """``record`` is told of decisions, ``ran`` of hooks."""
+        """``record`` gets decisions, ``ran`` attempts with the hooks that ran."""
         self._generation = generation
         self._workers = workers
         self._inbox = inbox
@@ -44,8 +44,8 @@ class GangJudge:
         self._rng = rng
 
     async def judge(self, band: Band, pods: Sequence[Pod], cluster: Snapshot) -> Plan:
-        """Where these members of the gang go, or which of them has no place."""
-        # To the end of this attempt, whatever is loaded meanwhile.
+        """Plan these members of the gang."""
+        # A reload during this attempt must not change its policies.
         with self._generation().used() as generation:
             return await self._judge(generation, band, pods, cluster)
 
@@ -55,7 +55,7 @@ class GangJudge:
         policies = generation.judges[pods[0].scheduler_name].policies
         for pod in pods:
             self._inbox.give_back(pod.uid)
-        # What is kept for others counts for all as it does for the least important of them.
+        # Nominations count for the whole gang as they do for its least important member.
         least = min(pods, key=lambda pod: pod.priority)
         cluster = cluster.expecting(self._inbox.nominations.before(least))
         readings = await _readings(generation.sources, policies, pods, cluster)
@@ -80,7 +80,7 @@ class GangJudge:
         return await self._workers.run(work, optional=shadows, patience_seconds=PATIENCE_SECONDS)
 
     def _write_down(self, band: Band, plan: Plan, cluster: Snapshot) -> None:
-        """The decision about each member; of those who would fit in vain, whom they wait for."""
+        """Record each member's decision; members that would fit get one that says whom they wait for."""
         if plan.misfit is None:
             for seat in plan.seats:
                 self._record("filter", seat.choice.filtered)
@@ -97,7 +97,7 @@ class GangJudge:
 async def _readings(
     sources: Sources, policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot
 ) -> Mapping[str, Readings]:
-    """What sources say to each pod, by UID."""
+    """The readings of sources for each pod, by UID."""
     if not sources.asked:
         return dict.fromkeys((pod.uid for pod in pods), sources.current)
     names = list(cluster.nodes.names)

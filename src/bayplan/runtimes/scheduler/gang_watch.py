@@ -1,13 +1,12 @@
-"""Gangs that wait: what their members are told, how often, and when they have waited too long.
+"""Reports to the members of waiting gangs why they wait, and when they have waited too long.
 
-Members come one after another, and each that comes makes what was said of the others untrue. So it is said
-again after a pause, which doubles. Nothing is held for a gang that waits; a node that somebody made free for
-one of its members is given back at the timeout.
+Members come one after another, and each new one makes earlier reports untrue. So reports are repeated after a
+pause, which doubles. Nothing is held for a waiting gang; the nominated nodes of its members are given back at
+the timeout.
 
-Anybody may make gangs, thousands of them, and say how long they wait: whatever that is, the work for them
-must stay small beside that for everybody else. So what was said already is neither logged nor written down
-again, a gang that has waited too long is told so again after longer and longer pauses, and of many gangs that
-are to be told at the same moment only a few are, before others have their turn.
+Users may create thousands of gangs with any timeout, and the work for them must stay small. So a report that
+did not change is neither logged nor put into the journal again, a gang that has waited too long is reported
+again after longer and longer pauses, and of many gangs that are due only a few are reported in one go.
 """
 
 import itertools
@@ -31,39 +30,40 @@ from bayplan.snapshot.cluster import Snapshot
 log = logging.getLogger(__name__)
 
 _TELL_SECONDS = (0.5, 60.0)
-# The longest pause between two times of being told that it waits too long, unless its timeout is longer. Less
-# than after what an Event is over: it goes on counting, and the API server does not forget it.
+# The longest pause between two reports that a gang waits too long, unless its timeout is longer. Shorter than
+# an Event's series lasts, so that the series goes on and the API server does not drop the Event.
 _LATE_SECONDS = 300.0
-# So many members are told in one go, or one gang: each takes a fraction of a millisecond, and pods wait.
+# How many members are reported in one go (at least one gang): each takes a fraction of a millisecond.
 _IN_ONE_GO = 16
 
 
 @dataclass(eq=False)
 class _Standing:
-    """How long a gang waits, and what its members were told."""
+    """How long a gang waits, and what was reported to its members."""
 
     key: GangKey
     since: float
-    """When it began to wait, or was told at last that it waits too long."""
+    """When the gang began to wait, or was last reported as waiting too long."""
     tell_at: float = math.inf
+    """When to report that members are missing."""
     pause: float = _TELL_SECONDS[0]
     patience: float = 0.0
-    """Of one that has waited too long: until it is told so again."""
+    """Pause until the next report that the gang waits too long; 0 before the first one."""
     told: dict[str, str] = field(default_factory=dict)
-    """Of one that was judged: why it has no place, by UID."""
+    """Of a gang that was judged: why each member has no node, by UID."""
     said: dict[str, str] = field(default_factory=dict)
-    """What each member was told at last, by UID."""
+    """The last report to each member, by UID."""
     due_at: float = math.inf
     ticket: int = 0
-    """Of ``due_at`` in the line of those who are to be told."""
+    """The ticket of ``due_at`` in the queue of due reports."""
 
     def late_at(self, gang: Gang) -> float:
-        """When it has waited too long, or is to be told so again."""
+        """When to report (again) that the gang waits too long."""
         return self.since + max(self.patience, gang.timeout_seconds)
 
 
 class GangWatch:
-    """Every gang of which somebody waits."""
+    """All gangs with waiting members."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class GangWatch:
         return len(self._standing)
 
     def waits(self, key: GangKey, gang: Gang) -> None:
-        """Not all are there: those who are wait, and are told so in a moment."""
+        """Members are missing: report that to the others in a moment."""
         standing = self._of(key)
         standing.told = {}
         if standing.tell_at == math.inf:
@@ -102,7 +102,7 @@ class GangWatch:
         self._due(standing, gang)
 
     def refused(self, band: Band, told: Mapping[str, str]) -> None:
-        """All are there, and one does not fit: each is told why, and again when it has waited too long."""
+        """A member does not fit: report why to each, and again when the gang has waited too long."""
         standing = self._of(band.key)
         standing.told = dict(told)
         standing.tell_at, standing.pause = math.inf, _TELL_SECONDS[0]
@@ -110,23 +110,23 @@ class GangWatch:
         self._tell(band, standing)
 
     def changed(self, key: GangKey, gang: Gang) -> None:
-        """A member is gone, and too few are left: what the others were told is not true any more."""
+        """A member is gone and too few are left, so earlier reports are not true any more."""
         if key in self._standing:
             self.waits(key, gang)
 
     def done(self, key: GangKey) -> None:
-        """The gang has its places, or nobody of it is there any more."""
+        """Forget a gang that is placed or has no members any more."""
         gone = self._standing.pop(key, None)
         if gone is not None:
             gone.ticket = 0
 
     def next_seconds(self) -> float:
-        """How long there is nothing to be told."""
+        """How long until the next report is due."""
         first = self._line.first()
         return math.inf if first is None else max(0.0, first[0] - self._clock())
 
     def flush(self) -> None:
-        """Tell whoever is to be told by now; where that are many, a few, and the others in the next turn."""
+        """Make the reports that are due; if they are many, a few of them, and the rest in the next turn."""
         now, left = self._clock(), _IN_ONE_GO
         while left > 0 and (first := self._line.first()) is not None and first[0] <= now:
             standing = first[2]
@@ -139,7 +139,7 @@ class GangWatch:
             try:
                 self._look(band, standing, now)
             except Exception:
-                # Telling must not be what stops scheduling.
+                # A failed report must not stop scheduling.
                 log.exception("%s: nothing could be told of it", band.title)
             self._due(standing, band.gang)
 
@@ -175,7 +175,7 @@ class GangWatch:
 
     def _tell(self, band: Band, standing: _Standing) -> None:
         if band.complete and not band.discord and not standing.told:
-            # Its turn comes, and says more.
+            # The gang is complete: its turn comes soon, and reports more.
             return
         counted = f"{band.title}: {band.discord}" if band.discord else band.counted()
         late = (
@@ -184,14 +184,14 @@ class GangWatch:
         before, standing.said = standing.said, {}
         for one in band.waiting:
             if one.place in ("unschedulable", "backoff") and not band.complete:
-                # Nothing but the missing ones can help it now.
+                # Only the missing members can help it now, no other event.
                 self._inbox.queue.park(one)
             uid = one.pod.uid
             said = standing.said[uid] = late + standing.told.get(uid, counted)
-            # Also the same again: it is counted there, and what could not be written is tried again.
+            # Repeated messages too: the reporter counts them, and retries what could not be written.
             self._reporter.unscheduled(one.pod, "Unschedulable", said)
             if before.get(uid) != said and uid not in standing.told:
-                # For `why`; the decision about one that was judged is written down by who judged it.
+                # For `why`; the decision about a judged member was recorded by `GangJudge`.
                 self._record("filter", waits(one.pod, self._snapshot(), said))
         if standing.said != before and not standing.told:
             log.info("%s", counted)

@@ -1,7 +1,7 @@
-"""Gangs in the scheduler: the turn of one member is the turn of all, and they get their places together.
+"""Gangs in the scheduler: at the turn of one member all members are judged and placed together.
 
-Members wait beside the queue until enough of them are there; everybody else goes on meanwhile. Nothing is
-held for a gang before each member has a place, so that two gangs cannot each hold what the other one needs.
+Members wait beside the queue until there are enough of them; other pods go on meanwhile. Nothing is held for
+a gang before each member has a node, so two gangs cannot each hold what the other one needs.
 """
 
 import logging
@@ -40,7 +40,7 @@ _ROOM: News = news.PODS | NODES
 
 
 class Gangs:
-    """Every gang whose pods are ours to place."""
+    """All gangs of our schedulers' pods."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Gangs:
         rng: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``generation`` has the policies at work; ``record`` is told of decisions, ``ran`` of hooks."""
+        """``generation`` returns the policies in force; ``record`` gets decisions, ``ran`` attempts."""
         self._generation = generation
         self._inbox = inbox
         self._cache = live.view.cache
@@ -86,12 +86,12 @@ class Gangs:
         )
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether the pod is in a gang, or may be: it is not to be judged for itself before that is known."""
+        """Whether the pod is in a gang or may be; until that is known, it must not be judged alone."""
         said = self.roster.of(pod.uid)
         return self.roster.concerns(pod) if said is None else said != ALONE
 
     def reload(self) -> None:
-        """The policies are others now, and may say otherwise who is in which gang."""
+        """Ask again which pods are in which gangs, since a reload replaced the policies."""
         self.roster.ask_again()
         for pod in self._inbox.queue.pods():
             parked = self._inbox.queue.find(pod.uid)
@@ -99,7 +99,7 @@ class Gangs:
                 self._inbox.queue.unpark(parked)
 
     def gone(self, uid: str) -> None:
-        """A pod is deleted."""
+        """A pod was deleted."""
         key = self.roster.gone(uid)
         if key is None:
             return
@@ -113,20 +113,20 @@ class Gangs:
         self._inbox.wake.set()
 
     def _one_less(self, key: GangKey) -> None:
-        """A member is gone, and as many are left as it takes, some of whom may not be ready."""
+        """A member is gone, and enough are left, some of which may not be ready."""
         band = self._muster(key)
         if band is None:
             return
         if not band.complete:
             self.watch.changed(key, band.gang)
             return
-        # The one that is gone may be the one that did not fit.
+        # The deleted member may be the one that did not fit.
         for one in band.waiting:
             self._inbox.queue.unpark(one)
             self._inbox.queue.wake(one.pod.uid)
 
     async def turn(self, waiting: Waiting) -> bool:
-        """It is the pod's turn; False where it is in no gang, and is to be judged for itself."""
+        """Handle the turn of a pod; False if it is in no gang and must be judged alone."""
         pod = waiting.pod
         if pod.scheduler_name not in self._generation().judges or not self.concerns(pod):
             return False
@@ -138,7 +138,7 @@ class Gangs:
             return True
         said = self.roster.of(pod.uid)
         if said is None or self._inbox.queue.find(pod.uid) is not waiting:
-            # Another one, or gone, by now.
+            # The pod was replaced or deleted meanwhile.
             self._inbox.failed(waiting)
             return True
         if said.problem:
@@ -150,21 +150,21 @@ class Gangs:
         if asked.whole:
             await self._turn_of(key, said.gang, waiting)
         else:
-            # It would wait for members that are there, or go to another rack than they have.
+            # Unknown members may exist: the gang could wait for them, or go to another rack than theirs.
             why = f"gang {'/'.join(key)}: not all pods of the namespace could be asked about in time"
             self._failed([waiting], why, began)
         return True
 
     async def _turn_of(self, key: GangKey, gang: Gang, mine: Waiting) -> None:
         if self.roster.count(key) < gang.size and wants_node(mine.pod, self._cache):
-            # Too few have come, whatever they are like: to look at all of them in the turn of each takes too
-            # long, where there are a thousand.
+            # Too few members in any case: looking at all of them in the turn of each takes too long in a gang
+            # of a thousand.
             self._inbox.queue.park(mine)
             self.watch.waits(key, gang)
             return
         band = self._muster(key, mine)
         if band is None or mine not in band.waiting:
-            # It got a node, or ends, while others were asked about.
+            # The pod got a node or is terminating, since hooks ran for other members.
             self._inbox.failed(mine)
             return
         if band.discord or not band.complete:
@@ -186,7 +186,7 @@ class Gangs:
         try:
             await self._attempt(band, unit)
         except Exception as error:
-            # One gang must not be what stops all others, nor be forgotten.
+            # A gang must neither stop the loop nor be forgotten.
             log.exception("%s: the attempt failed", band.title)
             taken = [one for one in unit if one.place == "taken"]
             for one in taken:
@@ -202,7 +202,7 @@ class Gangs:
             return self._failed(unit, str(error), began)
         self._metrics.algorithm_duration.observe(time.perf_counter() - began)
         if any(self._inbox.queue.find(one.pod.uid) is not one for one in unit):
-            # One of them is gone: the others are no gang without it.
+            # A member is gone, and the others are incomplete without it.
             for one in unit:
                 self._inbox.failed(one)
             return None
@@ -228,7 +228,7 @@ class Gangs:
             self._inbox.queue.unpark(one)
 
     def _refuse(self, band: Band, unit: Sequence[Waiting], plan: Plan, began: float) -> None:
-        assert plan.misfit is not None, "somebody did not fit"
+        assert plan.misfit is not None, "a member did not fit"
         told = refusal(band, plan)
         seconds = time.perf_counter() - began
         nowhere = band.gang.domain is not None and not plan.domains
@@ -236,7 +236,7 @@ class Gangs:
         for one in unit:
             self._metrics.attempted("unschedulable", one.pod.scheduler_name, seconds=seconds)
             if handed_out:
-                # What a policy handed out to somebody else just now, it may have again at once.
+                # A policy refused to allocate; that may change at any moment, so no event is waited for.
                 self._inbox.failed(one)
             else:
                 self._inbox.refused(one, helped_by=_helped_by(plan), by=_refused_by(plan))
@@ -257,7 +257,7 @@ class Gangs:
             self._reporter.unscheduled(one.pod, "SchedulerError", message)
 
     def _parked(self, waiting: Waiting, message: str) -> None:
-        """The pod waits, whatever the news, until it says something else or others have their places."""
+        """Let the pod wait, whatever the events, until it changes or its gang is placed."""
         pod = waiting.pod
         self._inbox.queue.park(waiting)
         log.info("pod %s: %s", pod.key, message, extra={"pod": pod.key})
@@ -273,7 +273,7 @@ class Gangs:
 
 
 def _helped_by(plan: Plan) -> News:
-    """More room helps in any case: a rack that was too small as a whole was not even asked about."""
+    """The topics that may help; more room always does, since domains that are too small were not judged."""
     topics = _ROOM.union(*(helped_by(misfit.choice) for misfit in plan.misfits))
     return ANYTHING if topics >= ANYTHING else topics
 

@@ -9,7 +9,7 @@ from bayplan.runtimes.scheduler.judge import Judge
 
 @dataclass(kw_only=True)
 class Generation(Policies):
-    """One set of policies, and who judges by them."""
+    """One set of policies, and the judges that use them."""
 
     judges: Mapping[str, Judge]
-    """By the name of the scheduler that pods ask for."""
+    """The judge for each ``schedulerName``."""

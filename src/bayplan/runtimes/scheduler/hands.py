@@ -1,11 +1,11 @@
-"""So many requests to the API server at a time, and no more."""
+"""Limits how many requests to the API server are under way."""
 
 import asyncio
 from typing import Literal
 
 
 class Hands(asyncio.Semaphore):
-    """Hands that are free, or busy with a request."""
+    """A semaphore that knows how many of its slots are free."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
@@ -13,18 +13,18 @@ class Hands(asyncio.Semaphore):
         self._freed = asyncio.Event()
 
     async def acquire(self) -> Literal[True]:
-        """Take a free hand, or wait for one; at once where one is free."""
+        """Take a slot; waits only if none is free."""
         await super().acquire()
         self.free -= 1
         return True
 
     def release(self) -> None:
-        """The hand is free again."""
+        """Give the slot back."""
         super().release()
         self.free += 1
         self._freed.set()
 
     async def freed(self) -> None:
-        """Wait until another hand is free than now."""
+        """Wait until the next slot is given back."""
         self._freed.clear()
         await self._freed.wait()

@@ -1,4 +1,4 @@
-"""What news could change a refusal, and so is worth another attempt."""
+"""Queueing hints: which events could change a refusal, and so are worth another attempt."""
 
 from bayplan.engine.choose import Choice
 from bayplan.policies.default_profile import DEFAULT_PROFILE
@@ -8,7 +8,7 @@ NODES: News = frozenset({"nodes"})
 
 
 def helped_by(choice: Choice) -> News:
-    """The union over all who refused; anything, where one of them does not say."""
+    """The topics that may help, over all reasons; any topic if one reason does not say."""
     topics: set[str] = set()
     of_pod = False
     for outcome, reason, _ in choice.filtered.groups():
@@ -17,9 +17,9 @@ def helped_by(choice: Choice) -> News:
         topics |= reason.helped_by
         of_pod |= reason.of_pod
         if "pods" in reason.helped_by and outcome.hook.policy not in DEFAULT_PROFILE:
-            # Whoever writes a policy need not know that pods which come are other news than pods which go.
+            # Policies say "pods" for pods that go and pods that come; the queue has two topics for them.
             topics.add("placed")
-    # A node that is new was refused by nobody yet.
+    # A new node was not judged yet, so it may always help, unless the reason concerns the pod itself.
     return frozenset(topics) if of_pod else frozenset(topics) | NODES
 
 

@@ -1,4 +1,4 @@
-"""Follows the cluster for the queue: which pods are ours to place, and what happened that they waited for."""
+"""Feeds the queue from the watch: pods of our schedulers, and events that waiting pods may need."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Inbox:
-    """Puts pods into the queue and takes them out, as the watch tells."""
+    """Adds pods to the queue and removes them, as the watch reports."""
 
     def __init__(
         self,
@@ -24,25 +24,25 @@ class Inbox:
         *,
         on_gone: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``names`` are those of our schedulers; ``on_gone`` is told the UID of a pod that is deleted."""
+        """``names`` are our scheduler names; ``on_gone`` gets the UID of each deleted pod."""
         self.names = frozenset(names)
         self.queue = queue
         self.nominations = nominations
         self.wake = asyncio.Event()
-        """Set when there may be something to do."""
+        """Set when the loop may have something to do."""
         self.asking = asyncio.Event()
-        """Set when policies may have to be asked whether a pod comes in."""
+        """Set when ``gate`` or ``order`` hooks may have to run for a pod."""
         queue.on_ask = self.asking.set
         self.binding: set[str] = set()
-        """UIDs of the pods whose bind is under way: what becomes of them is not for the watch to say."""
+        """UIDs of pods whose bind is under way; the watch does not change their place in the queue."""
         self._on_gone = on_gone
         self.on_pod: Callable[[Pod], object] = lambda _: None
-        """Told of each pod of ours that is there, with a node or without one."""
+        """Called with each added or changed pod of ours, with a node or without."""
         self.stands_by: Callable[[], bool] = lambda: False
-        """Whether somebody else schedules: which nodes he keeps is said in the status of pods."""
+        """Whether another server schedules; then nominated nodes come from the status of pods."""
 
     def serve(self, names: Collection[str], waiting: Iterable[Pod]) -> None:
-        """Our schedulers have these names from now on; ``waiting`` are the pods that have no node."""
+        """Use these scheduler names from now on; ``waiting`` are the pods without a node."""
         known, self.names = self.names, frozenset(names)
         for pod in self.queue.pods():
             if pod.scheduler_name not in self.names:
@@ -59,7 +59,7 @@ class Inbox:
                 self.pod_is(pod)
 
     def pod_is(self, pod: Pod) -> None:
-        """A pod is there, or is different."""
+        """A pod was added or changed."""
         if pod.scheduler_name not in self.names:
             return
         self.on_pod(pod)
@@ -70,35 +70,35 @@ class Inbox:
             self.give_back(pod.uid, used=pod.node_name)
             return
         if pod.uid not in self.queue or self.stands_by():
-            # From before a restart, or by somebody else. What we keep ourselves, we know better.
+            # A nomination from before a restart, or by another server; our own ones are up to date.
             self._kept_for(pod, (pod.status or NO_STATUS).nominated_node_name or "")
         self.queue.put(pod)
         self.wake.set()
 
     def pod_gone(self, pod: Pod) -> None:
-        """A pod is not there any more."""
-        # Also where it is not ours any more, since a reload: whoever knew of it must not keep it for ever.
+        """A pod was deleted."""
+        # Even if a reload took its scheduler name away: nothing may remember the pod for ever.
         self.queue.drop(pod.uid)
         self.give_back(pod.uid)
         self._on_gone(pod.uid)
 
     def failed(self, waiting: Waiting) -> None:
-        """A pod comes again after its pause: whoever waits for news must know how long that is."""
+        """Retry a pod after its backoff, and wake the loop, which waits for the next backoff to end."""
         self.queue.failed(waiting)
         self.wake.set()
 
     def refused(self, waiting: Waiting, *, helped_by: News, by: Collection[str]) -> None:
-        """A pod waits for news, or for the end of its pause where there was some by now."""
+        """Let a refused pod wait for events, or for its backoff if one came meanwhile."""
         self.queue.refused(waiting, helped_by=helped_by, by=by)
         self.wake.set()
 
     def let_in(self, waiting: Waiting, ticket: int, *, key: Any) -> bool:
-        """No policy keeps the pod out: it is there to be judged, unless it is another one by now."""
+        """No gate keeps the pod out; False if the ticket is out of date."""
         self.wake.set()
         return self.queue.let_in(waiting, ticket, key=key)
 
     def told(self, what: frozenset[str]) -> None:
-        """Something happened that pods may have waited for."""
+        """Announce an event that pods may have waited for."""
         if self.queue.tell(what):
             self.wake.set()
 
@@ -110,15 +110,15 @@ class Inbox:
             self.give_back(pod.uid)
 
     def keep(self, pod: Pod, node: str, victims: Collection[str] = ()) -> None:
-        """Keep the node for the pod, whose victims leave it; one that was kept before is for others."""
+        """Nominate the node for the pod, whose victims leave it; releases an earlier nomination."""
         self.give_back(pod.uid, used=node)
         self.nominations.keep(pod, node, victims)
 
     def give_back(self, uid: str, *, used: str = "") -> None:
-        """The node that is kept for a pod is not, any more: others may have it, unless it is ``used``."""
+        """Release the pod's nominated node, and tell other pods, unless the node is ``used``."""
         kept = self.nominations.of(uid)
         if kept is not None:
             self.nominations.drop(uid)
             if kept.node != used:
-                # No pod left a node, so nobody else tells.
+                # No pod left a node, so no watch event will come.
                 self.told(news.PODS)

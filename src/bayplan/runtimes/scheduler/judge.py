@@ -1,6 +1,6 @@
-"""Where one pod goes, or who has to leave for it: everything that is decided without asking anybody.
+"""Judges one pod: a node for it, or the pods to evict for it. No I/O.
 
-Runs in a policy thread, on a snapshot in which everybody who came before is in sight.
+Runs in a policy thread, on a snapshot that contains the pods placed before.
 """
 
 import logging
@@ -33,40 +33,40 @@ NO_CLAIMS = "no new claims to deallocate"
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be done with a pod."""
+    """The result of judging one pod: a node, an eviction, or a refusal."""
 
     choice: Choice
     node: str = ""
-    """Where it goes; ``""`` where nowhere."""
+    """The node for the pod; ``""`` for none."""
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """What is to be written on it there."""
+    """The annotations to bind it with."""
     refusal: str = ""
-    """Why a policy would not hand out what it had promised."""
+    """Why a policy refused to allocate on a node that had passed its filter."""
     eviction: Eviction | None = None
-    """Who has to leave for it, where nothing else helps."""
+    """The eviction that would make room, if no node passes."""
     preemption: str = ""
-    """Why nobody is evicted for it, in kube-scheduler's words."""
+    """Why no pod is evicted, in kube-scheduler's words."""
     waits: bool = False
-    """Whether somebody is leaving for it already."""
+    """Whether victims are already leaving for the pod."""
 
     @property
     def error(self) -> str:
-        """What went wrong, that is not for want of a node."""
+        """The error of a policy that failed; ``""`` without one."""
         return self.choice.filtered.error or (self.choice.scored.error if self.choice.scored else "")
 
     @property
     def message(self) -> str:
-        """Why there is no node, as in an event of kube-scheduler."""
+        """Why there is no node, as in kube-scheduler's event."""
         return " ".join(filter(None, (self.refusal or self.choice.message, self.preemption)))
 
 
 @dataclass(frozen=True)
 class Placed:
-    """One of several pods that were judged together."""
+    """One pod of a batch that was judged together."""
 
     found: Judgement
     cluster: Snapshot
-    """What it was judged on: with those before it."""
+    """The cluster that it was judged on, which contains the pods of the batch before it."""
 
 
 class Judge:
@@ -81,9 +81,9 @@ class Judge:
         ran: Callable[[Attempt], object] = lambda _: None,
         preemption: DefaultPreemptionArgs | None = DEFAULT_PREEMPTION,
     ) -> None:
-        """``record`` is told of each decision, ``ran`` of the hooks of a judgement, in the thread of both.
+        """``record`` gets each decision, ``ran`` the attempt of each judgement, in the policy thread.
 
-        Nobody has to leave for a pod where ``preemption`` is ``None``.
+        ``preemption`` ``None`` turns evictions off.
         """
         self.policies = tuple(policies)
         self._preemption = preemption
@@ -98,7 +98,7 @@ class Judge:
     def judge(
         self, pod: Pod, cluster: Snapshot, attempt: Attempt, *, kept: Nomination | None = None
     ) -> Judgement:
-        """Where the pod goes; ``kept`` is the node that was made free for it."""
+        """Judge one pod; ``kept`` is its nomination, if it has one."""
         found = self._judge(pod, cluster, attempt, kept)
         self._ran(attempt)
         return found
@@ -132,7 +132,7 @@ class Judge:
     def last_word(
         self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt
     ) -> tuple[str, Mapping[str, str]]:
-        """Why the pod may not be on a node that it was meant for, or what it gets there."""
+        """Recheck the pod on its node: a refusal, or the annotations of its allocation."""
         others = cluster.without_on({node: {pod.uid}})
         if node not in others.rows:
             return f"node {node} is gone", EMPTY
@@ -156,7 +156,7 @@ class Judge:
         return found if found.error else self._make_room(found, cluster, kept, attempt)
 
     def _go_on(self, choice: Choice, cluster: Snapshot, attempt: Attempt) -> Judgement:
-        """There is a node: take one, and what the pod gets there."""
+        """Take one of the best nodes, and allocate there."""
         self._tell(choice)
         found = Judgement(choice)
         if found.error:
@@ -171,7 +171,7 @@ class Judge:
     def _on_kept(
         self, pod: Pod, cluster: Snapshot, kept: Nomination | None, attempt: Attempt
     ) -> Choice | None:
-        """The node that was made free for the pod comes first, and no other is looked at if it will do."""
+        """The nominated node, if it passes; then no other node is judged."""
         if kept is None or kept.node not in cluster.rows:
             return None
         decision = self._filter_one(pod, kept.node, cluster, attempt)
@@ -186,7 +186,7 @@ class Judge:
         if not self._hands_out:
             return found
         pod = found.choice.filtered.pod
-        # Of the cluster that the filters have just seen: they are not asked once more.
+        # In the cluster that the filters have just judged, so no recheck is needed.
         question = Question(pod, cluster.nodes, cluster, attempt.now)
         given = allocate(self.policies, question, found.node, attempt)
         if given.refusal:

@@ -1,4 +1,4 @@
-"""The pods that are ready to be judged, in their order: who is next, and who comes after that."""
+"""The ready pods of the queue, in their order."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,24 +9,24 @@ from bayplan.runtimes.scheduler.waiting import Waiting
 
 
 class Line:
-    """Pods by what policies say of their place, or else by priority, and then by who came first."""
+    """Ready pods by the key of an ``order`` hook or else by priority, then first come, first served."""
 
     def __init__(self, order: Callable[[Pod], Any]) -> None:
         self._order = order
         self._ready: Tickets[Any, Waiting] = Tickets()
 
     def join(self, waiting: Waiting) -> None:
-        """The pod is ready, for as long as its ticket is this one."""
+        """Add a ready pod; it counts as long as it keeps this ticket."""
         key = self._order(waiting.pod) if waiting.key is None else waiting.key
         self._ready.push((key, waiting.ticket, waiting))
 
     def take(self) -> Waiting | None:
-        """The next one, which stands here no more; ``None`` where there is none."""
+        """Take the next pod; ``None`` if there is none."""
         found = self._ready.pop()
         return None if found is None else found[2]
 
     def ahead(self, count: int) -> list[Waiting]:
-        """The next ones, as many as that, in their order; they stay."""
+        """The next ``count`` pods in order, without taking them."""
         found: list[tuple[Any, int, Waiting]] = []
         while len(found) < count and (one := self._ready.pop()) is not None:
             found.append(one)

@@ -1,7 +1,7 @@
-"""Pods before the queue: policies are asked about them, and keep some of them out.
+"""The pods that wait for ``gate`` or ``order`` hooks, and those that a gate keeps out.
 
-Ten thousand may be kept out, and there is news with each pod that is placed. So news only marks whole groups
-of them; they are asked about again in rounds, when whoever asks has the time for one.
+Ten thousand pods may be kept out, and each placed pod is an event. So an event only marks whole groups of
+pods; their hooks run again in rounds, when `Asking` has time for one.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from bayplan.runtimes.scheduler.waiting import News, Waiting
 
 
 class Lobby:
-    """Who is to be asked about at once, who is kept out, and who of these is worth another question."""
+    """New pods, pods that are kept out, and those of them whose hooks should run again."""
 
     def __init__(self) -> None:
         self._new: dict[str, Waiting] = {}
@@ -22,46 +22,46 @@ class Lobby:
 
     @property
     def due(self) -> bool:
-        """Whether another round is worth it."""
+        """Whether there are pods for another round."""
         return bool(self._due)
 
     @property
     def in_round(self) -> bool:
-        """Whether a round is not over yet."""
+        """Whether a round is under way."""
         return bool(self._round)
 
     def come(self, waiting: Waiting) -> None:
-        """Nobody was asked about the pod as it is now."""
+        """Add a pod that is new or has changed."""
         self._new[waiting.pod.uid] = waiting
 
     def hold(self, waiting: Waiting, *, again: bool) -> None:
-        """The pod is kept out; ``again`` where there was news meanwhile."""
+        """Keep the pod out; ``again``: an event that may help came meanwhile."""
         self._held.add(waiting)
         if again:
             self._due[waiting.helped_by] = None
 
     def leave(self, waiting: Waiting) -> None:
-        """The pod is not here any more."""
+        """Remove a pod."""
         self._new.pop(waiting.pod.uid, None)
         self._held.remove(waiting)
 
     def tell(self, news: News) -> bool:
-        """Something happened; whether it may help somebody."""
+        """Announce an event; whether it may help a pod."""
         kinds = self._held.kinds(news)
         self._due.update(dict.fromkeys(kinds))
         return bool(kinds)
 
     def begin_round(self) -> None:
-        """Everybody whom news may have helped is asked about once more."""
+        """Begin a round over all pods that an event may have helped."""
         kinds, self._due = self._due, {}
         self._round.extend((each.ticket, each) for kind in kinds for each in self._held.of(kind))
 
     def back(self, waiting: Waiting) -> None:
-        """There was no time for the pod in this round, and there will be."""
+        """Put a pod back into the round, since there was no time for it."""
         self._round.append((waiting.ticket, waiting))
 
     def next(self, limit: int, *, again: bool) -> list[Waiting]:
-        """The next to ask about: those that are new, and with ``again`` those of the round."""
+        """Take the next pods to run hooks for: new ones, and with ``again`` those of the round."""
         found = [self._new.pop(uid) for uid in list(itertools.islice(self._new, limit))]
         while again and self._round and len(found) < limit:
             ticket, waiting = self._round.popleft()

@@ -1,6 +1,6 @@
-"""The loop: one pod after another, each judged on the cluster as it is with all who came before.
+"""The scheduling loop: judges one pod after another, each on a cluster that contains the pods before it.
 
-Only the judgement is one at a time. What follows from it, binds and evictions, goes on beside the loop.
+Only judging is sequential. Binds and evictions run beside the loop.
 """
 
 import asyncio
@@ -32,21 +32,21 @@ from bayplan.state.live import LiveCluster
 log = logging.getLogger(__name__)
 
 _STAND_BY_SECONDS = 0.1
-# How many pods are judged in one go, and for how long at most: a more important one may come meanwhile. Each
-# go costs something beside its pods: a snapshot, a draft, and the way to a thread and back.
+# How many pods are judged in one batch, and for how long at most, since a more important pod may come
+# meanwhile. Each batch has costs of its own: a snapshot, a draft, and the way to a thread and back.
 _FEW, _MANY, _SEVERAL_SECONDS = 4, 128, 0.03
-# So long nothing else is done meanwhile: two threads that both have work hand the interpreter to each other
-# at every system call, and wait for it milliseconds each time.
+# The event loop blocks for so long: two busy threads hand the interpreter to each other at every system call,
+# and wait for it milliseconds each time.
 _SEVERAL_PATIENCE_SECONDS = 0.05
-# Pods that need not pause to the end, as nobody else is ready, take a tenth of the time: for each second of
-# judging them so many in which nobody is.
+# Pods that are judged before their backoff is over get a tenth of the time: after each second of judging
+# them, so many seconds without.
 _EARLY_REST_SHARE = 9.0
-# A judgement takes a millisecond or two; what is longer goes on beside everything else.
+# Judging a pod takes a millisecond or two; the event loop goes on beside longer ones.
 _PATIENCE_SECONDS = 0.005
 
 
 class Loop:
-    """Takes pods from the queue and finds them a node, while this server may."""
+    """Takes pods from the queue and finds nodes for them, while this server holds the Lease."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Loop:
         metrics: ScheduleMetrics,
     ) -> None:
         self.generation = generation
-        """The policies at work; a reload puts another one here."""
+        """The policies in force; a reload replaces it."""
         self._onlookers = onlookers
         self._inbox = inbox
         self._live = live
@@ -101,30 +101,30 @@ class Loop:
                 self._surprised(waiting, error, began)
             if early:
                 self._early_at = time.monotonic() + _EARLY_REST_SHARE * (time.perf_counter() - began)
-            # Whatever was awaited may have been there already: binds and watches must have their turn.
+            # The awaits above may not have yielded: let binds and watches run.
             await asyncio.sleep(0)
 
     def _early(self) -> Waiting | None:
-        """One that pauses still, where nobody else is ready."""
+        """A pod still in backoff, to judge while no other pod is ready."""
         return self._inbox.queue.take_early() if time.monotonic() >= self._early_at else None
 
     def _surprised(self, waiting: Waiting, error: Exception, began: float) -> None:
-        """One pod must not be what stops all others, nor be forgotten; one that is on its way is not."""
+        """Put a pod back whose attempt raised: it must neither stop the loop nor be forgotten."""
         pod = waiting.pod
         log.exception("pod %s: the attempt failed", pod.key, extra={"pod": pod.key})
         if waiting.place != "taken" or pod.uid not in self._inbox.queue:
-            # Where it is now, it is told what becomes of it; or it is gone.
+            # The pod is on its way to a node, which will report the outcome, or it is gone.
             return
         self._inbox.failed(waiting)
         self._metrics.attempted("error", pod.scheduler_name, seconds=time.perf_counter() - began)
         try:
             self._unscheduled(pod, "SchedulerError", f"{type(error).__name__}: {error}")
         except Exception:
-            # Perhaps it is the telling that went wrong.
+            # Perhaps the report itself is what failed.
             log.exception("pod %s: it is not told of that", pod.key, extra={"pod": pod.key})
 
     async def last_word(self, pod: Pod, node: str, cluster: Snapshot) -> tuple[str, Mapping[str, str]]:
-        """Whether a pod may still be on the node of a bind that was under way when we were not the one."""
+        """Recheck a pod on its node, whose bind was under way when this server got the Lease."""
         with self.generation.used() as generation:
             judge = generation.judges.get(pod.scheduler_name)
             if judge is None:
@@ -140,7 +140,7 @@ class Loop:
         return stands_by
 
     async def _news(self) -> None:
-        """Wait for something to do, and no longer than until somebody's pause is over."""
+        """Wait for an event, and no longer than until a pod's backoff is over."""
         self._inbox.wake.clear()
         with contextlib.suppress(TimeoutError):
             queue = self._inbox.queue
@@ -150,10 +150,10 @@ class Loop:
                 await self._inbox.wake.wait()
 
     async def _attempt_several(self, first: Waiting) -> bool:
-        """Place the pod together with those that are next, as far as that is simple; False where it is not.
+        """Judge the pod in one batch with those behind it; False if it must be judged alone.
 
-        A pod that is not simply placed is judged for itself in its turn, and how many are looked at together
-        begins anew with few.
+        The batch stops at the first pod that finds no node, which is then judged alone in its turn. The next
+        batch starts small again.
         """
         began = time.perf_counter()
         generation = self.generation
@@ -191,15 +191,15 @@ class Loop:
         return bool(placed)
 
     def _together(self, first: Waiting, generation: Generation) -> list[Waiting]:
-        """The pod, and those behind it that can be judged in one go with it."""
+        """The pod, and those behind it that can be judged in one batch with it."""
         if generation.sources.asked or self._onlookers.closely or not self._simple(first, first):
             return [first]
-        # No more than can be sent at once: what is found must still be true then.
+        # No more than can be bound at once, so that the decisions are still true then.
         others = self._inbox.queue.ahead(min(self._at_once, self._placing.free) - 1)
         return [first, *takewhile(lambda other: self._simple(other, first), others)]
 
     def _simple(self, waiting: Waiting, first: Waiting) -> bool:
-        """Whether nothing but the nodes and the pods on them matters for where the pod goes."""
+        """Whether the pod's node depends on nodes and placed pods only: no volumes, nominations or gangs."""
         pod, nominations = waiting.pod, self._inbox.nominations
         return (
             pod.scheduler_name == first.pod.scheduler_name
@@ -211,7 +211,7 @@ class Loop:
         )
 
     def _claimed(self, waiting: Waiting, pod: Pod) -> bool:
-        """Take one that was judged before its turn, if it still waits as it was."""
+        """Take a pod that was judged before its turn, if it is still ready and unchanged."""
         if waiting.place != "active" or waiting.pod is not pod:
             return False
         self._inbox.queue.take_too(waiting)
@@ -219,7 +219,7 @@ class Loop:
 
     async def _attempt(self, waiting: Waiting) -> None:
         began = time.perf_counter()
-        # To the end of this attempt, whatever is loaded meanwhile.
+        # A reload during this attempt must not change its policies.
         generation = self.generation
         if waiting.pod.scheduler_name not in generation.judges:
             return None
@@ -269,7 +269,7 @@ class Loop:
         pod = waiting.pod
         news, by = helped_by(found.choice), refused_by(found.choice)
         if found.refusal:
-            # What a policy handed out to somebody else just now, it may have again at once.
+            # A policy refused to allocate; that may change at any moment, so no event is waited for.
             self._inbox.failed(waiting)
         elif found.eviction is not None:
             self._evicting.begin(waiting, found.eviction, helped_by=news, by=by)

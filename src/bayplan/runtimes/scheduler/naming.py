@@ -1,8 +1,7 @@
-"""Asks which gangs pods are in: about all of a namespace in one go, and after an overrun about nobody more.
+"""Runs ``gang`` hooks for all pods of a namespace in one go, and stops after an overrun.
 
-A hook is somebody's code, and may be slow for one pod of many. That must not be what all others wait for. So
-the pod whose turn it is comes first, every answer that was given before the overrun is kept, and only the pod
-that the hook was slow for does without it.
+A hook may be slow for one pod of many, and the others must not wait for that. So the pod whose turn it is
+comes first, answers from before the overrun are kept, and only the pod that the hook was slow for gets none.
 """
 
 import logging
@@ -20,22 +19,22 @@ from bayplan.runtimes.workers import RequestOverrun, Workers
 
 log = logging.getLogger(__name__)
 
-# Ten thousand pods of one namespace may be new, after a restart: other namespaces have their turns between.
+# After a restart ten thousand pods of a namespace may be new; other namespaces get their turns in between.
 _AT_MOST_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What came of asking, for the pod whose turn it is."""
+    """The result for the pod whose turn it is."""
 
     problem: str = ""
-    """How its own hook failed."""
+    """How the hook failed for this pod."""
     whole: bool = True
-    """Whether all others were asked about, too: members of its gang may be among them."""
+    """Whether hooks ran for all other pods too, which may include members of its gang."""
 
 
 class Naming:
-    """Fills the roster."""
+    """Runs ``gang`` hooks, and writes their answers into the roster."""
 
     def __init__(
         self,
@@ -45,7 +44,7 @@ class Naming:
         workers: Workers,
         ran: Callable[[Attempt], object],
     ) -> None:
-        """``ran`` is told of hooks."""
+        """``ran`` gets each attempt with the hooks that ran."""
         self._generation = generation
         self._roster = roster
         self._workers = workers
@@ -53,7 +52,7 @@ class Naming:
         self._warnings = Sparingly()
 
     async def ask(self, mine: Pod) -> Asked:
-        """Find out who is in which gang, of the namespace of the pod whose turn it is."""
+        """Find the gangs of all pods in the namespace of this pod, whose turn it is."""
         pods = self._roster.to_ask(mine.namespace, first=mine.uid)
         if not pods:
             return Asked()
@@ -72,7 +71,7 @@ class Naming:
                 text = f"{failure.text} (pod {pod.key}, gang)"
                 self._warnings.warn(log, f"{hook.title} {failure.kind}", text, pod=pod.key)
         if self._generation() is not generation:
-            # The policies are others by now, and so may be what they say.
+            # A reload replaced the policies meanwhile: the answers are outdated.
             return Asked()
         self._roster.write(answers)
         problems = [said.error for pod, said in answers if pod.uid == mine.uid]
@@ -81,7 +80,7 @@ class Naming:
 
 
 class _Questions:
-    """Asks about one pod after another, in a policy thread, and in another one after an overrun."""
+    """Runs hooks for one pod after another in a policy thread; after an overrun in another one."""
 
     def __init__(self, roster: Roster, pods: Sequence[Pod], *, ran: Callable[[Attempt], object]) -> None:
         self._roster = roster
@@ -92,16 +91,16 @@ class _Questions:
 
     @property
     def answers(self) -> list[Answer]:
-        """What was said up to now, of the first pods."""
+        """The answers so far, for the first pods."""
         return [*self._before, *self._now]
 
     def __call__(self, attempt: Attempt) -> None:
-        # A list for each try: a thread that was left behind may come back, and goes on with its own.
+        # A list for each attempt: an abandoned thread may come back, and then appends to its own.
         answers: list[Answer] = []
         self._before, self._now = self.answers, answers
         pods = self._pods[len(self._before) :]
         if attempt.given_up:
-            # The first of the rest is whom the hook was slow for. For the others it may be quick.
+            # The hook was slow for the first of the rest; for the others it may be fast.
             pods = pods[:1]
         until = time.monotonic() + _AT_MOST_SECONDS
         for pod in pods:

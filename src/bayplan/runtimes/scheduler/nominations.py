@@ -1,6 +1,6 @@
-"""Nodes that are kept for pods whose victims are on their way out.
+"""Nominated nodes: kept for pods whose victims are terminating.
 
-Until such a pod has its node, it counts there for every pod that is not more important than it.
+Until such a pod is bound, it counts on its nominated node for every pod that is not more important.
 """
 
 from collections.abc import Collection, Iterator
@@ -16,11 +16,11 @@ class Nomination:
     pod: Pod
     node: str
     victims: frozenset[str] = frozenset()
-    """UIDs of those who leave for it."""
+    """UIDs of the pods that were evicted for it."""
 
 
 class Nominations:
-    """Every node that is kept for somebody."""
+    """All nominations, by pod."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Nomination] = {}
@@ -29,19 +29,19 @@ class Nominations:
         return iter(list(self._kept.values()))
 
     def keep(self, pod: Pod, node: str, victims: Collection[str] = ()) -> None:
-        """Keep the node for the pod, and no other one."""
+        """Nominate the node for the pod, in place of an earlier nomination."""
         self._kept[pod.uid] = Nomination(pod, node, frozenset(victims))
 
     def drop(self, uid: str) -> bool:
-        """The pod has a node, is gone, or has to look elsewhere; whether one was kept for it."""
+        """Remove the pod's nomination; whether there was one."""
         return self._kept.pop(uid, None) is not None
 
     def of(self, uid: str) -> Nomination | None:
-        """What is kept for a pod."""
+        """The pod's nomination."""
         return self._kept.get(uid)
 
     def before(self, pod: Pod) -> dict[str, list[Pod]]:
-        """Others, by node, who are as important as the pod or more: their room is not for it."""
+        """Other nominated pods of equal or higher priority, by node: their room is not for this pod."""
         found: dict[str, list[Pod]] = {}
         for kept in self._kept.values():
             if kept.pod.uid != pod.uid and kept.pod.priority >= pod.priority:
@@ -49,7 +49,7 @@ class Nominations:
         return found
 
     def after(self, pod: Pod, node: str) -> list[Pod]:
-        """Those who counted on the node and are less important than the pod: they have to look again."""
+        """Less important pods nominated on the node, which must look for another one."""
         return [
             kept.pod
             for kept in self._kept.values()

@@ -1,4 +1,4 @@
-"""Who looks on while pods are judged: a recording, a candidate, traces. None of them is ever waited for."""
+"""Passes judgements to recording, candidate and tracing. The loop never waits for any of them."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -29,22 +29,22 @@ _NUMBERS = 1024
 
 @dataclass(frozen=True)
 class Judged:
-    """A pod, what was seen, and what came of it."""
+    """A judged pod, with everything that the judgement was based on."""
 
     pod: Pod
     found: Judgement
     generation: Generation
     cluster: Snapshot
-    """Before what sources say, and what is expected, was laid over it."""
+    """The cluster without readings and without expected pods."""
     readings: Readings
     attempt: Attempt
     expecting: Mapping[str, Collection[Pod]] = field(default_factory=dict)
-    """Others who count on the nodes that are kept for them."""
+    """Nominated pods, by node."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One half of an attempt, to be put to a candidate once more."""
+    """The filter or the scores of an attempt, for the candidate to judge again."""
 
     verb: str
     live: Decision
@@ -54,39 +54,39 @@ class Call:
 
     @property
     def readings(self) -> Readings:
-        """What sources had said."""
+        """The readings of sources at that time."""
         return self.seen.readings
 
     @property
     def to_wire(self) -> ToWire:
-        """Scores as they count: from 0 to 100, and to the thousandth."""
+        """Rounds scores, 0 to 100, to three digits."""
         return _to_wire
 
     async def question(self, workers: Workers) -> Question:  # noqa: ARG002 - nothing is left to read
-        """What was asked; put together here, since most calls of a burst are skipped."""
+        """The question; built only now, since most calls of a burst are skipped."""
         seen = self.seen
         cluster = seen.cluster.keeping(seen.expecting).with_readings(seen.readings)
         return Question(seen.pod, self.live.nodes, cluster, seen.attempt.now)
 
 
 class Onlookers:
-    """Tells everybody who looks on; where nobody does it costs nothing."""
+    """Passes judgements on; costs nothing while recording, tracing and candidate are off."""
 
     def __init__(self, shadow: Shadow) -> None:
         self.shadow = shadow
         self.recorder: Recorder | None = None
-        """Who takes notes, where somebody does."""
+        """Records judgements; ``None`` where recording is off."""
         self.tracing: Tracing | None = None
-        """Who is told what attempts are made of, where somebody is."""
+        """Gets a trace of each attempt; ``None`` where tracing is off."""
         self._numbers: dict[int, int] = {}
 
     @property
     def closely(self) -> bool:
-        """Whether each pod must be judged for itself, with all that it saw, and not together with others."""
+        """Whether pods must be judged one by one, not in batches, for recording or tracing."""
         return self.recorder is not None or self.tracing is not None
 
     def begin(self, waiting: Waiting, generation: Generation) -> None:
-        """An attempt begins; it is traced from when its pod began to wait for it."""
+        """An attempt begins; its trace starts when the pod began to wait for it."""
         if self.tracing is None:
             return
         waited = max(0.0, time.monotonic() - (waiting.tried_at or waiting.since))
@@ -96,10 +96,10 @@ class Onlookers:
         note_part("queue", began=trace.began, said={"bayplan.attempt": waiting.attempts})
 
     def noted(self, decision: Decision, number: int) -> None:
-        """A decision has that number in the journal; in a policy thread."""
+        """Remember a decision's number in the journal; called in a policy thread."""
         if self.shadow.active:
             if len(self._numbers) >= _NUMBERS:
-                # Of judgements that were given up, since the others are taken out.
+                # Leftovers of judgements that were given up; the others were popped.
                 self._numbers.clear()
             self._numbers[id(decision)] = number
 
@@ -115,14 +115,14 @@ class Onlookers:
                 self.shadow.offer(call)
 
     def ended(self, result: str, error: str) -> None:
-        """An attempt ended, in the task that made it."""
+        """An attempt ended; called in the task that made it."""
         trace = current_trace()
         if self.tracing is not None and trace is not None:
             seconds = time.perf_counter() - trace.began
             self.tracing.tell(trace, seconds=seconds, result=result, error=error)
 
     def bound(self, pod: Pod, node: str, error: str) -> None:
-        """A bind ended, and with it the attempt, in the task that it was made in."""
+        """A bind ended, and with it the attempt; called in the task that made it."""
         if self.recorder is not None:
             self.recorder.placed(pod, node, error=error)
         trace = current_trace()

@@ -1,4 +1,4 @@
-"""From the configuration to a scheduler: whose pods, which cluster, which Lease."""
+"""The options of a scheduler, and how they follow from the configuration."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,41 +38,41 @@ _LEASE_SLACK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that a scheduler needs to know."""
+    """Everything that a scheduler is started with."""
 
     profiles: Profiles
     connection: Connection
     preemption: Mapping[str, DefaultPreemptionArgs | None] = field(default_factory=dict)
-    """By scheduler name, ``None`` where nobody has to leave; one that is not here has the defaults."""
+    """Settings of preemption by scheduler name; ``None`` turns it off, a missing name has the defaults."""
     sources: Sequence[Declared] = ()
     edition: Edition = field(default_factory=current_edition)
-    """What was imported for the policies."""
+    """The modules that were imported for the policies."""
     ops_listen: Address = ("127.0.0.1", 8891)
     page_listen: Address | None = None
-    """Where people look; ``None`` for nowhere."""
+    """The address of the page; ``None`` for no page."""
     page_token_file: Path | None = None
     journal_bytes: int = MAX_BYTES
     journal_file: JournalFileOptions | None = None
-    """``None`` where decisions are in memory alone."""
+    """The journal's file; ``None`` to keep decisions in memory only."""
     record: RecordOptions | None = None
-    """``None`` where nothing is recorded."""
+    """Where to record judgements; ``None`` for no recording."""
     told: Configuration = field(default_factory=Configuration)
-    """How a recording tells of the configuration."""
+    """The configuration as a recording describes it."""
     shadow: ShadowOptions | None = None
-    """``None`` where no candidate judges too."""
+    """The candidate configuration; ``None`` for none."""
     tracing: TracingOptions | None = None
-    """``None`` where no spans are sent."""
+    """Where to send spans; ``None`` for nowhere."""
     lease: LeaseOptions | None = None
-    """``None`` where nobody else schedules these pods."""
+    """The Lease to hold; ``None`` without leader election."""
     instance: str = ""
-    """Who we are, in Events."""
+    """Our identity in the Lease and in Events."""
     qps: float = 50.0
     burst: int = 100
     max_age_seconds: float = 60.0
     parallel_binds: int = 100
     bind_seconds: float = 5.0
     volume_bind_seconds: float | None = None
-    """How long volumes may take; ``None`` for what the profile says."""
+    """How long to wait for volumes; ``None`` for the profile's setting."""
     policy_seconds: float = 1.0
     attempt_seconds: float = 30.0
     first_backoff_seconds: float = 1.0
@@ -82,7 +82,7 @@ class Options:
 
 
 def check_section(loaded: Loaded) -> dict[str, Profile]:
-    """The profiles of the configuration; `ConfigError` for what is wrong with it in any cluster."""
+    """The profiles; `ConfigError` for mistakes that can be found without a cluster."""
     config, scheduler = loaded.config, loaded.config.scheduler
     if config.cluster.nodes_only:
         raise ConfigError("cluster.nodesOnly: a scheduler places pods, and has to follow them: take it away")
@@ -104,7 +104,7 @@ def check_section(loaded: Loaded) -> dict[str, Profile]:
 
 
 def options_from(loaded: Loaded, *, version: str) -> Options:
-    """What the configuration asks for."""
+    """The options that the configuration asks for; reads the kubeconfig."""
     config, base = loaded.config, loaded.base
     scheduler = config.scheduler
     if config.cluster.source not in LIVE:
@@ -144,7 +144,7 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
 
 
 def changed(options: Options, loaded: Loaded) -> Options:
-    """The options with what may change while the scheduler runs."""
+    """The options, with those that a reload may change taken from ``loaded``."""
     profiles = whole_profiles(loaded)
     return replace(
         options,
@@ -160,7 +160,7 @@ def _preemption(profiles: Mapping[str, Profile]) -> dict[str, DefaultPreemptionA
 
 
 def cautions(loaded: Loaded) -> list[str]:
-    """What is allowed, and has no meaning here or is rarely meant."""
+    """Warnings about settings that are valid but have no effect here or are rarely intended."""
     found = []
     if loaded.config.cluster.nudge.enabled:
         found.append(

@@ -1,4 +1,4 @@
-"""What became of a pod that was sent to a node: it is there, or it comes back; and people are told."""
+"""Handles the outcome of a bind: reports it, and puts a pod that is not bound back into the queue."""
 
 import logging
 import time
@@ -19,21 +19,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Placement:
-    """A pod that goes to a node."""
+    """A pod on its way to a node."""
 
     waiting: Waiting
     pod: Pod
-    """As it was when that was decided."""
+    """The pod at the time of the decision."""
     node: str
     kept: Kept | None
-    """Its volumes, where they waited for it."""
+    """The volumes kept for its claims, if any waited for it."""
     term: int
-    """Of the Lease, when that was decided."""
+    """The term of the Lease at the time of the decision."""
     began: float
 
 
 class Outcomes:
-    """Where all placements end."""
+    """Handles the outcomes of all placements."""
 
     def __init__(
         self,
@@ -45,10 +45,7 @@ class Outcomes:
         on_bind: Callable[[Pod, str, str], object],
         on_bound: Callable[[Pod, str], object],
     ) -> None:
-        """``on_bind`` is told of each bind with its node, and what was wrong with it.
-
-        ``on_bound`` is told of each pod that has its node, as it is there.
-        """
+        """``on_bind`` gets the pod, node and error of each bind; ``on_bound`` each bound pod and its node."""
         self._cache = cache
         self._inbox = inbox
         self._reporter = reporter
@@ -57,22 +54,22 @@ class Outcomes:
         self._on_bound = on_bound
 
     def ended(self, one: Placement, problem: str) -> None:
-        """Bring the pod back where it has no node, and tell what became of it."""
+        """Put the pod back into the queue if it has no node, and report the result."""
         pod, now = one.pod, self._cache.pod(one.pod.key)
         same = now is not None and now.uid == pod.uid
         self._inbox.binding.discard(pod.uid)
-        # First of all: whatever goes wrong with telling, the pod must be somewhere.
+        # The queue first: if a report fails, the pod must not be lost.
         if now is not None and same and not now.node_name:
             self._back(one, now, problem)
             return
         self._inbox.queue.drop(pod.uid)
         self._on_bind(pod, one.node, problem)
-        # Else it is gone, or somebody else was faster: the watch has told, or will.
+        # Else the pod is gone, or another scheduler bound it: the watch reports that.
         if now is not None and same and now.node_name == one.node:
             self._bound(one, now)
 
     def not_sent(self, waiting: Waiting, node: str, problem: str, *, began: float) -> None:
-        """The pod comes again: it could not even be sent. ``""`` is a problem of which nobody is told."""
+        """Retry a pod that could not be sent; without a ``problem`` nothing is reported."""
         pod = waiting.pod
         self._inbox.failed(waiting)
         if not problem:
@@ -80,7 +77,7 @@ class Outcomes:
         log.info("pod %s does not go to %s: %s", pod.key, node, problem, extra={"pod": pod.key})
         self._on_bind(pod, node, problem)
         self._metrics.attempted("error", pod.scheduler_name, seconds=time.perf_counter() - began)
-        # Room that was made for it is still kept.
+        # Its nomination still stands.
         kept = self._inbox.nominations.of(pod.uid)
         self._reporter.unscheduled(pod, "SchedulerError", problem, nominated_node=kept.node if kept else "")
 

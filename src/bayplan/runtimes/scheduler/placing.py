@@ -1,10 +1,10 @@
-"""From a decision to a fact: a pod is assumed on its node at once, and the API server is asked meanwhile.
+"""Places pods: assumes a pod on its node at once, and binds it through the API server in the background.
 
-Many binds are under way at a time. One that is refused brings its pod back into the queue; one whose outcome
-nobody knows is rolled forward by the ledger, and its pod comes back only when it is known not to be bound.
+Many binds are under way at a time. A refused bind brings its pod back into the queue. A bind with an unknown
+outcome is rolled forward by the ledger, and its pod comes back only when it is known not to be bound.
 
-A pod whose claims waited for it is bound once they have their volumes, which may take minutes. It holds
-nobody up meanwhile: only what is sent counts among the binds that are under way.
+A pod with claims in WaitForFirstConsumer mode is bound once they have volumes, which may take minutes. It
+holds no slot meanwhile: only requests that are sent count as under way.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _VOLUMES: News = frozenset({VOLUME, CLAIM})
-# While so large a part of the hands is busy, nobody is judged: by the time he is sent, it would not be true.
+# With a smaller share of free slots no pod is judged: by the time of its bind the decision could be outdated.
 _FREE_SHARE = 0.25
 
 
@@ -49,10 +49,9 @@ class Placing:
         on_bind: Callable[[Pod, str, str], object] = lambda *_: None,
         on_bound: Callable[[Pod, str], object] = lambda *_: None,
     ) -> None:
-        """``on_bind`` is told of each bind with its node, and what was wrong with it.
+        """``on_bind`` gets the pod, node and error of each bind; ``on_bound`` each bound pod and its node.
 
-        ``on_bound`` is told of each pod that has its node, as it is there. Without ``volumes`` nothing is
-        done about claims that have none.
+        Without ``volumes`` claims without a volume are ignored.
         """
         self._live = live
         self._inbox = inbox
@@ -63,27 +62,27 @@ class Placing:
         self._slots = Hands(at_once)
         self._least = max(1, int(_FREE_SHARE * at_once))
         self._tasks: set[asyncio.Task[Any]] = set()
-        # Each of several binds, which are among the tasks as well.
+        # One task for each gang; the binds of its members are among `_tasks`.
         self._groups: set[asyncio.Task[None]] = set()
 
     @property
     def count(self) -> int:
-        """How many pods are on their way."""
+        """How many binds are under way."""
         return len(self._tasks) - self.waiting_for_volumes
 
     @property
     def waiting_for_volumes(self) -> int:
-        """How many pods have a node and are not sent there yet."""
+        """How many pods have a node but wait for their volumes."""
         return self._volumes.wait.count if self._volumes is not None else 0
 
     @property
     def free(self) -> int:
-        """How many pods can be sent at once."""
+        """How many binds can be sent at once."""
         return self._slots.free
 
     @property
     def has_room(self) -> bool:
-        """Whether enough hands are free: who is judged now is sent at once."""
+        """Whether enough slots are free for a pod that is judged now to be bound at once."""
         return self._slots.free >= self._least
 
     async def room(self) -> None:
@@ -94,7 +93,7 @@ class Placing:
     async def place(
         self, waiting: Waiting, node: str, annotations: Mapping[str, str], *, began: float
     ) -> None:
-        """Count the pod on the node from now on, and bind it as soon as there is a free hand."""
+        """Assume the pod on the node now, and bind it as soon as a slot is free."""
         one = self._ready(waiting, node, began=began)
         if isinstance(one, str):
             self._outcomes.not_sent(waiting, node, one, began=began)
@@ -115,10 +114,10 @@ class Placing:
         began: float,
         timeout_seconds: float,
     ) -> bool:
-        """Count all these pods on their nodes from now on, and bind them; or none, where one cannot be.
+        """Assume all these pods on their nodes and bind them, or none if one cannot be placed.
 
-        None is bound before all have their volumes. Those that are not sent in time give their places back.
-        Where one cannot go, all come again, and are told why. ``title`` is what they are together.
+        No pod is bound before all have their volumes. Pods that are not sent in time give their places back.
+        If one cannot be placed, all go back to the queue with a message. ``title`` names the gang.
         """
         together = self._all_ready(places, title=title, began=began)
         if not together:
@@ -128,7 +127,7 @@ class Placing:
         self._inbox.told(news.PLACED)
         group = asyncio.create_task(
             self._bind_together(together, title, timeout_seconds=timeout_seconds),
-            # Several pods: none of what is traced for one of them is theirs.
+            # An empty context: the trace of one pod's attempt must not get the binds of several.
             context=contextvars.Context(),
         )
         self._groups.add(group)
@@ -138,7 +137,7 @@ class Placing:
     def _all_ready(
         self, places: Sequence[tuple[Waiting, str, Mapping[str, str]]], *, title: str, began: float
     ) -> list[Placement]:
-        """All of them, or nobody: what was kept for the first ones is given back then."""
+        """All placements, or none: then what was kept for the first ones is released."""
         found: list[Placement] = []
         problem = ""
         try:
@@ -155,28 +154,28 @@ class Placing:
                     self._give_back(placed)
                 found.clear()
         if short:
-            # Several pods: what is traced here is of none of them.
+            # An empty context: this must not go into the trace of one pod's attempt.
             outside = contextvars.Context()
             for waiting, node, _ in places:
                 outside.run(self._outcomes.not_sent, waiting, node, problem, began=began)
         return found
 
     def _ready(self, waiting: Waiting, node: str, *, began: float) -> Placement | str:
-        """The pod as it is now, with what is kept for it; or why it cannot go there after all.
+        """The placement of the pod as it is now, with volumes kept for it; or why it cannot be placed.
 
-        That is ``""`` for a pod that is gone, is another one, or has its node: the watch has told.
+        That is ``""`` for a pod that is gone, was replaced, or has a node: the watch has reported it.
         """
         cache = self._live.view.cache
         pod = cache.pod(waiting.pod.key)
         if pod is None or pod.uid != waiting.pod.uid or pod.node_name:
             return ""
         if cache.node(node) is None:
-            # The watch went on while the pod was judged.
+            # The node was deleted while the pod was judged.
             return f"node {node} is gone"
         try:
             kept = self._volumes.keep(pod, node) if self._volumes is not None else None
         except VolumesRefused as error:
-            # Somebody who was judged at the same time has what it was meant to get.
+            # A pod that was judged at the same time got the volume.
             return f'running Reserve plugin "VolumeBinding": {error}'
         return Placement(waiting, pod, node, kept, self._live.ledger.term, began)
 
@@ -188,7 +187,7 @@ class Placing:
 
     def _give_back(self, one: Placement) -> None:
         if one.kept is not None and self._volumes is not None and self._volumes.release(one.kept):
-            # The API server knows nothing of it, so nobody else tells.
+            # The API server does not know of it, so no watch event will come.
             self._inbox.told(_VOLUMES)
 
     async def _bind_together(self, together: list[Placement], title: str, *, timeout_seconds: float) -> None:
@@ -214,15 +213,15 @@ class Placing:
         await asyncio.gather(*sent)
 
     async def _volume_problems(self, together: list[Placement]) -> dict[str, str]:
-        """Why members do not get their volumes, by name; each waits for its own."""
+        """Why members do not get their volumes, by name; members wait concurrently."""
         having = [(one.pod, one.kept) for one in together if one.kept is not None]
-        # As tasks like those of other pods: else more would wait than there are.
+        # As tasks in `_tasks`: `count` subtracts the pods that wait for volumes from those.
         waits = [self._begin(self._volume_problem(pod, kept)) for pod, kept in having]
         found = await asyncio.gather(*waits)
         return {pod.name: problem for (pod, _), problem in zip(having, found, strict=True) if problem}
 
     async def finish(self, *, timeout_seconds: float) -> None:
-        """Wait for what is under way, and give up the rest: what was sent may land all the same."""
+        """Wait for binds under way, then cancel the rest; requests that were sent may still take effect."""
         tasks = self._tasks | self._groups
         if not tasks:
             return
@@ -257,8 +256,8 @@ class Placing:
         self._outcomes.ended(one, problem)
 
     async def _volume_problem(self, pod: Pod, kept: Kept) -> str:
-        """Write down whose the volumes are, and wait for them; why the pod does not get them, if so."""
-        assert self._volumes is not None, "they keep something"
+        """Bind the pod's claims to volumes, and wait for them; the problem, or ``""``."""
+        assert self._volumes is not None, "volumes were kept for the pod"
         problem = ""
         try:
             async with self._slots:
@@ -272,7 +271,7 @@ class Placing:
         return problem
 
     def _take_back(self, unsent: Sequence[Placement]) -> None:
-        """Free their places, all at once: who wakes for the first must not find the others taken."""
+        """Free these places, all before any pod is woken, so that it finds all of them free."""
         for one in unsent:
             self._give_back(one)
             self._live.ledger.give_up(one.pod)
@@ -283,7 +282,7 @@ class Placing:
         problem = ""
         try:
             if self._live.view.cache.node(node) is None:
-                # It went while the pod waited to be sent there; the API server would not mind.
+                # The node went while the pod waited for a slot; the API server would bind it all the same.
                 self._live.ledger.give_up(pod)
                 raise BindRefused(f"node {node} is gone")
             await self._live.ledger.bind_assumed(pod, node, term=one.term)
@@ -294,7 +293,7 @@ class Placing:
             problem = str(error)
             log.info("pod %s was not bound to %s: %s", pod.key, node, error, extra=about)
         except Exception as error:
-            # The ledger rolls it forward; whatever it was, the pod must not be forgotten.
+            # The ledger rolls the bind forward; whatever the error, the pod must not be forgotten.
             problem = f"{type(error).__name__}: {error}"
             log.exception("binding pod %s to %s failed", pod.key, node, extra=about)
         finally:

@@ -1,4 +1,4 @@
-"""Whose pods are ours, and which policies judge them: a profile of kube-scheduler, then the user's own."""
+"""The policies for each scheduler name: those of a kube-scheduler profile, then the user's own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,17 +18,17 @@ Profiles = Mapping[str, tuple[Policy, ...]]
 
 
 def profiles_from(loaded: Loaded) -> Profiles:
-    """The policies of each scheduler name that the configuration has."""
+    """The policies for each scheduler name of the configuration."""
     return policies_of(whole_profiles(loaded))
 
 
 def policies_of(profiles: Mapping[str, Profile]) -> Profiles:
-    """Who judges, by scheduler name."""
+    """The policies of each profile."""
     return {name: profile.policies for name, profile in profiles.items()}
 
 
 def whole_profiles(loaded: Loaded) -> dict[str, Profile]:
-    """The profile of each scheduler name that the configuration has, with the user's policies in it."""
+    """The profile for each scheduler name of the configuration, with the user's policies added."""
     entries = loaded.config.scheduler.profiles or (
         SchedulerProfileEntry(scheduler_name=DEFAULT_SCHEDULER_NAME),
     )
@@ -59,7 +59,7 @@ def not_asked(loaded: Loaded) -> list[str]:
 
 
 def _profile(entry: SchedulerProfileEntry, base: Path) -> Profile:
-    """The profile of that name in the file; of a file with one profile, that one."""
+    """The profile of that name in the file, or the file's only profile; without a file, the default."""
     if not entry.kube_scheduler_config:
         return Profile.default(entry.scheduler_name)
     file = base / entry.kube_scheduler_config

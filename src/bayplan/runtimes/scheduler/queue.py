@@ -1,8 +1,9 @@
-"""Pods that wait for a node: who is next, who pauses a moment, who waits for something to happen.
+"""The scheduling queue: pods that are ready, in backoff, or waiting for an event that may help them.
 
-A pod that was refused waits for news that may help it, and after each attempt for a pause that doubles: so a
-pod that fits nowhere does not take everybody's time. News that comes while a pod is being judged is not lost:
-it is looked at when the pod comes back. Where policies have a say in who comes in, a pod waits in the lobby.
+As in kube-scheduler, a refused pod waits for an event (*news*) that may help it, and after each attempt for a
+backoff that doubles, so that a pod that fits nowhere does not take all the time. An event that comes while a
+pod is being judged is not lost: it is considered when the pod comes back. Pods that ``gate`` or ``order``
+hooks apply to wait in the lobby until the hooks have run.
 """
 
 import itertools
@@ -25,7 +26,7 @@ _FLUSH_SECONDS = 300.0
 
 
 class PodQueue:
-    """The pods that wait. One task owns it; nothing here waits or asks anybody."""
+    """The pods without a node. Owned by one task; nothing here blocks or calls hooks."""
 
     def __init__(
         self,
@@ -37,14 +38,14 @@ class PodQueue:
         longest_seconds: float = _LONGEST_SECONDS,
         flush_seconds: float = _FLUSH_SECONDS,
     ) -> None:
-        """``asks`` says of which pods policies have a say whether, and where, they come in."""
+        """``asks``: whether a ``gate`` or ``order`` hook applies to a pod."""
         self._clock = clock
         self._asks = asks
         self.on_ask: Callable[[], object] = lambda: None
-        """Told when there may be somebody to ask about."""
+        """Called when there may be a pod in the lobby to run hooks for."""
         self._flush_seconds = flush_seconds
         self._waiting: dict[str, Waiting] = {}
-        # By place as well: there may be ten thousand pods, and news with each one that gets its node.
+        # Also by place: there may be ten thousand pods, and an event with each one that is placed.
         self._at: dict[Place, dict[str, Waiting]] = {place: {} for place in get_args(Place)}
         self._helped = ByNews()
         self.lobby = Lobby()
@@ -65,7 +66,7 @@ class PodQueue:
         return len(self._at[place])
 
     def counts(self) -> dict[str, int]:
-        """How many pods wait, by the places that people know."""
+        """How many pods wait, by the names of kube-scheduler's queues."""
         at = {place: len(pods) for place, pods in self._at.items()}
         return {
             "active": at["active"] + at["asking"],
@@ -76,11 +77,11 @@ class PodQueue:
         }
 
     def seconds_since(self, waiting: Waiting) -> float:
-        """How long ago the pod was first seen, or its gates went, or it was let in."""
+        """How long ago the pod was first seen, lost its scheduling gates, or was let in."""
         return self._clock() - waiting.since
 
     def put(self, pod: Pod) -> None:
-        """A pod wants a node, or is another one than it was; what was changed may help it."""
+        """Add a pod, or update it; a change may make it schedulable."""
         known = self._waiting.get(pod.uid)
         if known is None:
             known = self._waiting[pod.uid] = Waiting(pod, self._clock())
@@ -89,7 +90,7 @@ class PodQueue:
             else:
                 self._enter(known)
             return
-        changed = _says_else(known.pod, pod)
+        changed = _differs(known.pod, pod)
         known.pod = pod
         if known.place == "gated":
             if not pod.gated:
@@ -102,18 +103,18 @@ class PodQueue:
         elif changed and known.place == "gang":
             self._enter(known)
         elif changed and known.place in ("held", "asking"):
-            # Also where it is being asked about: the answer is about a pod that is no more.
+            # Also if its hooks run now: their result is about the old version of the pod.
             self._move(known, "asking")
 
     def drop(self, uid: str) -> None:
-        """The pod is gone, or has a node."""
+        """Remove a pod that was deleted or has a node."""
         gone = self._waiting.pop(uid, None)
         if gone is not None:
             self._leave(gone)
             gone.ticket = 0
 
     def take(self) -> Waiting | None:
-        """The next pod to be judged; ``None`` where none is ready."""
+        """Take the next pod to judge; ``None`` if none is ready."""
         self.flush()
         waiting = self._line.take()
         if waiting is not None:
@@ -121,9 +122,9 @@ class PodQueue:
         return waiting
 
     def take_early(self) -> Waiting | None:
-        """A pod that there was news for, and that pauses still; for when no other one is ready.
+        """Take a pod out of backoff early, for when no other pod is ready.
 
-        It is never sooner than after the first pause. One whose attempt went wrong pauses to the end.
+        Never before the length of a first backoff. A pod whose attempt raised an error stays to the end.
         """
         waiting = self._pauses.early(self._clock())
         if waiting is None:
@@ -132,53 +133,53 @@ class PodQueue:
         return self.take()
 
     def early_seconds(self) -> float:
-        """How long there is no such pod."""
+        """How long until `take_early` may have a pod."""
         return max(0.0, self._pauses.early_at() - self._clock())
 
     def ahead(self, count: int) -> list[Waiting]:
-        """The next pods, as many as that, in their order; they stay where they are."""
+        """The next ``count`` pods in order, without taking them."""
         return self._line.ahead(count)
 
     def pods(self) -> list[Pod]:
-        """Every pod, wherever it is."""
+        """Every pod, in any place."""
         return [waiting.pod for waiting in self._waiting.values()]
 
     def find(self, uid: str) -> Waiting | None:
-        """The pod of that UID, wherever it is."""
+        """The pod of that UID, in any place."""
         return self._waiting.get(uid)
 
     def take_too(self, waiting: Waiting) -> None:
-        """Judge this one together with another whose turn it is; one that has left meanwhile stays out."""
+        """Take this pod, to judge it together with another; does nothing if it has left the queue."""
         if not self._lost(waiting):
             self._take(waiting)
 
     def ask_first(self, others: Iterable[Waiting]) -> bool:
-        """Whether some of these were refused and policies have a say before they are judged again."""
+        """Send refused pods among these back to their hooks first; whether there were any."""
         refused = [one for one in others if one.place in ("backoff", "unschedulable") and self._asks(one.pod)]
         for one in refused:
             self._move(one, "asking")
         return bool(refused)
 
     def park(self, waiting: Waiting) -> None:
-        """The pod waits for the others of its gang, whatever the news; that was no attempt."""
+        """Let the pod wait for its gang, whatever the events; that does not count as an attempt."""
         if not self._lost(waiting):
             waiting.attempts -= waiting.place == "taken"
             waiting.tried_at = self._clock()
             self._move(waiting, "gang")
 
     def wake(self, uid: str) -> None:
-        """A pod that waits for news is to look again, after its pause: things have changed for it alone."""
+        """Retry a pod that waits for events, after its backoff, since something changed for it alone."""
         known = self._waiting.get(uid)
         if known is not None and known.place == "unschedulable":
             self._wake(known)
 
     def unpark(self, waiting: Waiting) -> None:
-        """The pod need not wait for others of its gang any more."""
+        """The pod need not wait for its gang any more."""
         if waiting.place == "gang":
             self._enter(waiting)
 
     def refused(self, waiting: Waiting, *, helped_by: News, by: Collection[str] = ()) -> None:
-        """No node was found: the pod waits for news that may help, or pauses where there was some by now."""
+        """No node was found: wait for an event that may help, or back off if one came meanwhile."""
         if self._lost(waiting):
             return
         waiting.helped_by = helped_by or ANYTHING
@@ -189,21 +190,21 @@ class PodQueue:
         self._move(waiting, "backoff" if again else "unschedulable")
 
     def placed(self, waiting: Waiting) -> None:
-        """A node was found, and the API server is asked: no news matters until that is settled."""
+        """A node was found and the bind is under way: events do not matter until it is settled."""
         if not self._lost(waiting):
             self._move(waiting, "placed")
 
     def failed(self, waiting: Waiting) -> None:
-        """Something went wrong that is not the pod's fault: it comes again after its pause."""
+        """The attempt failed for no fault of the pod: retry after its backoff."""
         if self._lost(waiting):
             return
         waiting.erred, waiting.tried_at = True, self._clock()
         self._move(waiting, "backoff")
 
     def to_ask(self, limit: int, *, again: bool = True) -> list[tuple[int, Waiting]]:
-        """Pods that policies are to be asked about, each with the ticket to answer with.
+        """Pods whose hooks should run now, each with its ticket for `let_in` or `keep_out`.
 
-        With ``again`` also those that are kept out, and whose turn it is in a round.
+        With ``again`` also pods that are kept out and whose turn it is in a round.
         """
         found = self.lobby.next(limit, again=again)
         for waiting in found:
@@ -212,7 +213,7 @@ class PodQueue:
         return [(waiting.ticket, waiting) for waiting in found]
 
     def ask_later(self, waiting: Waiting, ticket: int) -> None:
-        """There was no time to ask about the pod."""
+        """The pod's hooks were not run, for lack of time."""
         if waiting.ticket != ticket:
             return
         if waiting.kept_out:
@@ -222,7 +223,7 @@ class PodQueue:
             self._move(waiting, "asking")
 
     def let_in(self, waiting: Waiting, ticket: int, *, key: Any = None) -> bool:
-        """Nobody keeps the pod out; whether it still wanted to know."""
+        """No gate keeps the pod out; False if the ticket is out of date."""
         if waiting.ticket != ticket:
             return False
         if waiting.kept_out and not waiting.attempts:
@@ -232,7 +233,7 @@ class PodQueue:
         return True
 
     def keep_out(self, waiting: Waiting, ticket: int, *, why: str, helped_by: News) -> bool:
-        """A policy keeps the pod out, until there is news that may help; whether it still wanted to know."""
+        """A gate keeps the pod out until an event may help; False if the ticket is out of date."""
         if waiting.ticket != ticket:
             return False
         waiting.helped_by, waiting.kept_out = helped_by, why
@@ -241,7 +242,7 @@ class PodQueue:
         return True
 
     def tell(self, news: News) -> int:
-        """Something happened; how many pods of the queue it may help."""
+        """Announce an event; returns how many pods of the queue it may help."""
         self._happened.add(news)
         helped = [waiting for kind in self._helped.kinds(news) for waiting in self._helped.of(kind)]
         for waiting in helped:
@@ -251,7 +252,7 @@ class PodQueue:
         return len(helped)
 
     def flush(self) -> None:
-        """Whoever has paused long enough is ready; so is whoever has waited far too long, as a safety net."""
+        """Make pods ready whose backoff is over, and, as a safety net, pods that waited far too long."""
         now = self._clock()
         for waiting in self._pauses.over(now):
             self._enter(waiting)
@@ -265,7 +266,7 @@ class PodQueue:
                     self._move(waiting, "asking")
 
     def next_seconds(self) -> float:
-        """How long nothing will be ready without news; 0 where something is."""
+        """How long until a pod may be ready without an event; 0 if one is."""
         if self._at["active"]:
             return 0.0
         return max(0.0, min(self._flush_seconds / 10, self._pauses.next_at() - self._clock()))
@@ -277,7 +278,7 @@ class PodQueue:
             self._enter(waiting)
 
     def _enter(self, waiting: Waiting) -> None:
-        """The pod would be judged next: where policies have a say in that, they are asked first."""
+        """Make the pod ready, or send it to the lobby first if hooks apply to it."""
         if self._asks(waiting.pod):
             self._move(waiting, "asking")
         else:
@@ -314,10 +315,10 @@ class PodQueue:
             self.lobby.leave(waiting)
 
     def _lost(self, waiting: Waiting) -> bool:
-        """Whether the pod has left the queue while it was being judged."""
+        """Whether the pod left the queue while it was being judged."""
         return self._waiting.get(waiting.pod.uid) is not waiting
 
 
-def _says_else(before: Pod, now: Pod) -> bool:
-    """Whether anything that a policy may go by is different; a status says nothing of what a pod wants."""
+def _differs(before: Pod, now: Pod) -> bool:
+    """Whether spec, labels or annotations differ; the status does not say what a pod wants."""
     return (before.spec, before.labels, before.annotations) != (now.spec, now.labels, now.annotations)

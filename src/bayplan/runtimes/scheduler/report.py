@@ -1,7 +1,7 @@
-"""Tells people what became of their pods, as kube-scheduler does: Events, and conditions in the status.
+"""Reports what became of pods, as kube-scheduler does: Events, and conditions in the status.
 
-Telling must never hold up scheduling. So it waits in a queue of its own, which has an end: beyond it nothing
-is written, and that is counted.
+Reports must never hold up scheduling. So they wait in a bounded queue of their own; reports beyond its limit
+are dropped and counted.
 """
 
 import asyncio
@@ -27,26 +27,26 @@ Why = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
 _LIMIT = 20_000
 _AT_ONCE = 16
 _NOW, _CAN_WAIT = 0, 1
-# While pods are being bound, good news leaves the API server to them: a pod that runs is worth more. Now and
-# then one is written all the same, and with many of them waiting it is their turn.
+# While pods are being bound, `Scheduled` Events leave the API server to the binds. They are then written
+# slowly, unless so many wait that it is their turn.
 _BUSY_SECONDS, _MANY = 0.02, 5_000
 _SERIES_SECONDS = 30.0
 _GONE = (404, 409)
-# For the watch to bring a pod as somebody has changed it; it is a matter of milliseconds.
+# After a conflict, how long the watch gets to bring the changed pod; it needs milliseconds.
 _CONFLICT_SECONDS = (0.05, 0.2, 1.0)
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Condition:
     reason: str
     message: str
     nominated_node: str
     generation: int
-    """That of the pod which it is said of."""
+    """The ``metadata.generation`` of the pod that the condition is about."""
 
 
 class Reporter:
-    """Writes Events and conditions, some at once; bad news first, and else in the order of asking."""
+    """Writes Events and conditions, several at a time; failures first, else in the order they came."""
 
     def __init__(
         self,
@@ -58,27 +58,27 @@ class Reporter:
         limit: int = _LIMIT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``instance`` is who we are; ``on_result`` is told the kind of a report and what became of it.
+        """``instance`` is our name in Events; ``on_result`` gets the kind and result of each report.
 
-        ``waits`` gives a pod as it is now; ``None`` where it has a node, or is gone.
+        ``waits`` returns a pod as it is now; ``None`` if it has a node or is gone.
         """
         self._client = client
         self._instance = instance
         self._waits = waits
         self._on_result = on_result
         self._series = SeriesBook(clock=clock)
-        # By rank and number: what somebody waits for, as an autoscaler does, overtakes good news.
+        # By rank and number: reports that others wait for, such as an autoscaler, overtake `Scheduled`.
         self._waiting: asyncio.PriorityQueue[tuple[int, int, Kind, str, Callable[[], Awaitable[None]]]]
         self._waiting = asyncio.PriorityQueue(maxsize=limit)
         self._numbers = itertools.count()
-        self._status_told: dict[str, _Said] = {}
+        self._status_told: dict[str, _Condition] = {}
         self._writing = 0
         self._ended = asyncio.Event()
         self.busy: Callable[[], bool] = lambda: False
-        """Whether there is something more important to send."""
+        """Whether there are more important requests to send, such as binds."""
 
     async def run(self) -> None:
-        """Write what there is to write, until cancelled."""
+        """Write queued reports until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._count_on())
             while True:
@@ -92,7 +92,7 @@ class Reporter:
                 group.create_task(self._write(kind, key, write))
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Wait until all is written, if that does not take too long."""
+        """Wait until all reports are written, at most ``timeout_seconds``."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self._waiting.join()
@@ -100,12 +100,12 @@ class Reporter:
             log.warning("%d reports about pods were not written any more", self._waiting.qsize())
 
     def scheduled(self, pod: Pod, node: str) -> None:
-        """The pod has its node."""
+        """Report that the pod was bound."""
         self._status_told.pop(pod.uid, None)
         key, at_ns = pod.key, time.time_ns()
 
         def write() -> Awaitable[None]:
-            # Made when it is written: thousands may wait while pods are bound.
+            # The Event is made only now: thousands may wait while pods are bound.
             message = f"Successfully assigned {key} to {node}"
             event = self._event(pod, "Scheduled", message, action="Binding", at_ns=at_ns)
             return record_event(self._client, event)
@@ -113,7 +113,7 @@ class Reporter:
         self._put("event", key, write, rank=_CAN_WAIT)
 
     def unscheduled(self, pod: Pod, why: Why, message: str, *, nominated_node: str = "") -> None:
-        """The pod has no node, for now. The same said again is counted."""
+        """Report that the pod has no node; repeated messages are counted in one Event."""
         series = self._series.said(
             pod.uid,
             message,
@@ -121,20 +121,20 @@ class Reporter:
         )
         if series.news:
             self._put_series(series)
-        self._condition(pod, _Said(why, message, nominated_node, pod.generation))
+        self._condition(pod, _Condition(why, message, nominated_node, pod.generation))
 
     def kept_out(self, pod: Pod, message: str) -> None:
-        """A policy keeps the pod out of the queue. As with a gate of Kubernetes' own, there is no Event."""
-        self._condition(pod, _Said("SchedulingGated", message, "", pod.generation))
+        """Report that a policy keeps the pod out of the queue; without an Event, as with scheduling gates."""
+        self._condition(pod, _Condition("SchedulingGated", message, "", pod.generation))
 
     def preempted(self, victim: Pod, *, by: Pod) -> None:
-        """The victim had to leave for a more important pod."""
+        """Report that the victim was evicted for a more important pod."""
         message = f"Preempted by pod {by.uid} on node {victim.node_name}"
         event = self._event(victim, "Preempted", message, action="Preempting", component=by.scheduler_name)
         self._put("event", victim.key, lambda: record_event(self._client, event))
 
     def forget(self, uid: str) -> None:
-        """The pod is gone."""
+        """Forget a pod that is gone."""
         self._status_told.pop(uid, None)
 
     def _event(
@@ -192,12 +192,12 @@ class Reporter:
             for series in self._series.due():
                 self._put_series(series)
 
-    def _condition(self, pod: Pod, said: _Said) -> None:
+    def _condition(self, pod: Pod, said: _Condition) -> None:
         before = self._status_told.get(pod.uid)
         if said != before and self._put("condition", pod.key, lambda: self._status(pod, said, before)):
             self._status_told[pod.uid] = said
 
-    async def _status(self, pod: Pod, said: _Said, before: _Said | None) -> None:
+    async def _status(self, pod: Pod, said: _Condition, before: _Condition | None) -> None:
         nominated = said.nominated_node
         known = before.nominated_node if before else ((pod.status and pod.status.nominated_node_name) or "")
 
@@ -213,22 +213,24 @@ class Reporter:
             )
 
         try:
-            await self._while_it_waits(pod, said, write)
+            await self._write_condition(pod, said, write)
         except Exception:
-            # It is tried again with the next attempt, whatever that says.
+            # Not written: the next attempt writes its condition, even if it is the same.
             if self._status_told.get(pod.uid) is said:
                 del self._status_told[pod.uid]
                 if before is not None:
                     self._status_told[pod.uid] = before
             raise
 
-    async def _while_it_waits(self, pod: Pod, said: _Said, write: Callable[[Pod], Awaitable[None]]) -> None:
-        """Write of the pod as it is in view, until the API server agrees that it is so, or it has a node."""
+    async def _write_condition(
+        self, pod: Pod, said: _Condition, write: Callable[[Pod], Awaitable[None]]
+    ) -> None:
+        """Write the condition, again after each conflict, until the pod has a node or is gone."""
         for pause in (*_CONFLICT_SECONDS, None):
             now = self._waits(pod)
             if now is None:
                 if self._status_told.get(pod.uid) is said:
-                    # Said of a pod that was gone by then: nobody will tell that it is.
+                    # The pod was gone before the report: `forget` will not be called for it again.
                     del self._status_told[pod.uid]
                 return
             try:
@@ -256,7 +258,7 @@ class Reporter:
             log.log(logging.DEBUG if gone else logging.WARNING, "pod %s: %s", key, error)
             self._on_result(kind, "failed")
         except Exception:
-            # One report must not be what ends all others.
+            # One report must not end all others.
             log.exception("pod %s: nothing could be told of it", key)
             self._on_result(kind, "failed")
         else:

@@ -1,8 +1,8 @@
-"""Who is in which gang: pods of ours that say so, or that a policy may say it of, as the watch brings them.
+"""The members of each gang: pods with gang labels, and pods that a ``gang`` hook assigns to one.
 
-What a pod says is read once. Hooks are asked in a policy thread, and what they said is written down here, by
-the task that owns the queue. A pod that a hook failed for is asked about again in its own turn. For the sake
-of others it is only after a rest: they must not meet the same failure in each of their turns.
+A pod's membership is worked out once. Hooks run in a policy thread, and the task that owns the queue writes
+their answers here. If a hook fails for a pod, it runs again in the pod's own turn; in turns of other pods
+only after a rest, so that they do not meet the same failure each time.
 """
 
 import time
@@ -17,7 +17,7 @@ from bayplan.kube.pod import Pod
 
 Answer = tuple[Pod, Membership]
 
-# Longer than any pause of the queue: a pod that waits there is asked about in its own turn.
+# Longer than any backoff, so that a pod in backoff is asked about in its own turn first.
 _REST_SECONDS = (30.0, 300.0)
 
 
@@ -27,25 +27,25 @@ class Roster:
     def __init__(
         self, policies: Callable[[str], Sequence[Policy]], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """``policies`` are those of a scheduler's name."""
+        """``policies`` returns the policies of a scheduler name."""
         self._policies = policies
         self._clock = clock
         self._pods: dict[str, Pod] = {}
         self._unasked: dict[str, dict[str, None]] = {}
-        # Until when, and how long that is, by UID.
+        # When the rest of each pod ends, and how long it is, by UID.
         self._rests: dict[str, tuple[float, float]] = {}
         self._said: dict[str, Membership] = {}
         self._gangs: dict[GangKey, dict[str, None]] = {}
-        # By the name of a scheduler: every event of every pod asks.
+        # Whether a ``gang`` hook exists, by scheduler name; cached, since every watch event asks.
         self._names_gangs: dict[str, bool] = {}
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether the pod may be in a gang; who is asked about one pod at a time need not know more."""
+        """Whether the pod may be in a gang, by its labels or by a hook; runs no hook."""
         name = pod.scheduler_name
         return may_be_in_gang(pod) or (self._hooked(name) and may_be_named(self._policies(name), pod))
 
     def seen(self, pod: Pod) -> None:
-        """A pod of ours is there, or is different; one that has ended is in no gang."""
+        """A pod of ours was added or changed; a finished pod is in no gang."""
         if pod.finished:
             self.gone(pod.uid)
             return
@@ -59,7 +59,7 @@ class Roster:
             self._unasked.setdefault(pod.namespace, {})[pod.uid] = None
 
     def gone(self, uid: str) -> GangKey | None:
-        """The pod is not there any more; the gang that it was in, if it was."""
+        """Remove a pod; returns the gang that it was in."""
         pod = self._pods.pop(uid, None)
         if pod is None:
             return None
@@ -75,28 +75,28 @@ class Roster:
         return key
 
     def ask_again(self) -> None:
-        """The policies are others now."""
+        """Forget all memberships, since a reload replaced the policies."""
         self._names_gangs.clear()
         for pod in [*self._pods.values()]:
             self.gone(pod.uid)
             self.seen(pod)
 
     def to_ask(self, namespace: str, *, first: str = "") -> list[Pod]:
-        """The pods of a namespace that nobody was asked about yet; the one with UID ``first`` never rests."""
+        """The pods of a namespace without a known membership; the pod with UID ``first`` never rests."""
         now, unasked = self._clock(), self._unasked.get(namespace, {})
         others = [uid for uid in unasked if uid != first and self._rest(uid)[0] <= now]
         return [self._pods[uid] for uid in ([first, *others] if first in unasked else others)]
 
     def hooked(self, pods: Iterable[Pod]) -> bool:
-        """Whether a hook has to be called for one of them."""
+        """Whether a hook must run for one of these pods."""
         return any(self._hooked(name) for name in {pod.scheduler_name for pod in pods})
 
     def ask(self, pods: Collection[Pod], attempt: Attempt) -> list[Answer]:
-        """What each of them is in; changes nothing, so it may run in a policy thread."""
+        """The membership of each pod; changes nothing, so it may run in a policy thread."""
         return [(pod, membership(self._policies(pod.scheduler_name), pod, attempt)) for pod in pods]
 
     def write(self, answers: Iterable[Answer]) -> None:
-        """Keep what was said, of pods that are still the same; a hook that failed is asked again, later."""
+        """Keep the answers for pods that did not change meanwhile; a failed hook runs again later."""
         for pod, said in answers:
             now = self._pods.get(pod.uid)
             same = now is not None and (now.labels, now.annotations) == (pod.labels, pod.annotations)
@@ -112,7 +112,7 @@ class Roster:
                 self._gangs.setdefault((pod.namespace, said.gang.name), {})[pod.uid] = None
 
     def of(self, uid: str) -> Membership | None:
-        """What was said of a pod; ``None`` where nobody was asked."""
+        """The pod's membership; ``None`` if it is not known yet."""
         return self._said.get(uid)
 
     def count(self, key: GangKey) -> int:
@@ -120,7 +120,7 @@ class Roster:
         return len(self._gangs.get(key, ()))
 
     def gang(self, key: GangKey) -> Gang | None:
-        """What the first of its members says of the gang; ``None`` where nobody is in it."""
+        """The gang's settings, by its first member; ``None`` if it has no members."""
         first = next(iter(self._gangs.get(key, ())), None)
         return None if first is None else self._said[first].gang
 
@@ -129,7 +129,7 @@ class Roster:
         return [self._pods[uid] for uid in self._gangs.get(key, ())]
 
     def _was_asked(self, pod: Pod) -> None:
-        """Nobody has to be asked about the pod; namespaces come and go too."""
+        """Remove the pod from those to ask about, and its namespace if that was the last one."""
         unasked = self._unasked.get(pod.namespace, {})
         unasked.pop(pod.uid, None)
         self._rests.pop(pod.uid, None)

@@ -1,4 +1,4 @@
-"""From the command line to a scheduler that runs until it is told to stop."""
+"""``bayplan schedule``: loads a configuration and runs a scheduler until a signal stops it."""
 
 import asyncio
 import logging
@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 
 def schedule_forever(files: Sequence[str], flags: Flags) -> None:
-    """Load, dry-run, schedule until SIGTERM or SIGINT."""
+    """Load and dry-run the configuration, then schedule until SIGTERM or SIGINT."""
     loaded = load_all(files, flags)
-    options = _told(options_from(loaded, version=__version__), files, flags, loaded)
+    options = _described(options_from(loaded, version=__version__), files, flags, loaded)
     path = candidate_path(loaded)
     candidate = load_scheduler_candidate(path, loaded) if path is not None else None
     for problem in rehearse(loaded.policies, pods_known=True) + faults(loaded.policies):
@@ -46,9 +46,9 @@ def schedule_forever(files: Sequence[str], flags: Flags) -> None:
             log.warning("dry run of %s: %s; it decides nothing", candidate.file, problem)
     for caution in cautions(loaded):
         log.warning("%s", caution)
-    # Not on uvloop: a TLS handshake that fails there leaves a file descriptor in two hands, and the next
-    # socket that gets its number is closed by the first. It was seen to happen, with a hundred binds under
-    # way when an API server was killed; see https://github.com/MagicStack/uvloop/issues/653.
+    # Not on uvloop: after a failed TLS handshake it closes the file descriptor twice, and the second close
+    # may hit a new socket with the same number. Seen with a hundred binds under way when an API server was
+    # killed; see https://github.com/MagicStack/uvloop/issues/653.
     run_apart(_schedule(files, flags, loaded, options))
 
 
@@ -56,7 +56,7 @@ async def _schedule(files: Sequence[str], flags: Flags, loaded: Loaded, options:
     server = Server(options)
 
     def adopt(loaded: Loaded) -> None:
-        number = server.adopt(_told(changed(options, loaded), files, flags, loaded))
+        number = server.adopt(_described(changed(options, loaded), files, flags, loaded))
         log.info("generation %d: policies: %s", number, ", ".join(p.name for p in loaded.policies) or "none")
         candidates.follow(loaded)
 
@@ -94,8 +94,8 @@ async def _schedule(files: Sequence[str], flags: Flags, loaded: Loaded, options:
         log.info("stopping: binds that are under way are finished")
 
 
-def _told(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) -> Options:
-    """The options with what a recording tells of the configuration, where there is one."""
+def _described(options: Options, files: Sequence[str], flags: Flags, loaded: Loaded) -> Options:
+    """The options, with a description of the configuration for the recording, if there is one."""
     if options.record is None:
         return options
     told = msgspec.structs.replace(describe(files, flags, loaded), profiles=describe_profiles(loaded))

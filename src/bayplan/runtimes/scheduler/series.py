@@ -1,8 +1,8 @@
-"""The same said of a pod again and again: one Event, whose series counts how often.
+"""Counts repeated messages about a pod in the series of one Event.
 
-As in kube-scheduler's recorder: the second time makes a series of it and is written at once, the others are
-counted here. The count is written when the series is over, and now and then so that the API server, which
-forgets an Event after an hour, does not. Other than there, another message is always another Event.
+As in kube-scheduler's recorder: the second occurrence starts the series and is written at once; further ones
+are counted here. The count is written when the series is over, and from time to time before, since the API
+server drops an Event after an hour. Unlike there, another message is always another Event.
 """
 
 import time
@@ -19,34 +19,34 @@ _LIMIT = 20_000
 
 @dataclass(eq=False)
 class Series:
-    """One Event, and how often it was said."""
+    """One Event, and how often it occurred."""
 
     event: dict[str, Any]
     observed: datetime
-    """When it was said at last, for people."""
+    """When it last occurred, by the wall clock."""
     observed_at: float
-    """The same by our own clock."""
+    """When it last occurred, by the monotonic clock."""
     count: int = 1
     written: int = 0
-    """The count that the API server knows; 0 where it does not have the Event."""
+    """The count that the API server has; 0 if it does not have the Event."""
     written_at: float = 0.0
     tried: int = 0
-    """The count of the last try to write it."""
+    """The count of the last attempt to write it."""
     on_its_way: bool = False
     """Whether it waits to be written, or is being written."""
 
     @property
     def news(self) -> bool:
-        """Whether there is something that people must know now: that it is, or that it is a series."""
+        """Whether to write now: the Event is new, or has just become a series."""
         return min(self.count, 2) > self.tried and not self.on_its_way
 
     def failed(self) -> None:
-        """It could not be written. Where people have the Event, the count has time."""
+        """A write failed; a new Event is retried at once, a count later."""
         self.tried = 2 if self.written else 0
 
 
 class SeriesBook:
-    """What was said lately, by whom it was about and what it said."""
+    """The recent series, by pod and message."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, limit: int = _LIMIT) -> None:
         self._clock = clock
@@ -57,7 +57,7 @@ class SeriesBook:
         return len(self._series)
 
     def said(self, uid: str, message: str, make: Callable[[], dict[str, Any]]) -> Series:
-        """It was said of the pod once more; ``make`` makes the Event where it is the first time."""
+        """Count the message for the pod; ``make`` makes the Event if it is the first time."""
         now, key = self._clock(), (uid, message)
         known = self._series.get(key)
         if known is not None and now - known.observed_at < _OVER_SECONDS:
@@ -71,7 +71,7 @@ class SeriesBook:
         return known
 
     def due(self) -> list[Series]:
-        """Those whose count is to be written; what is over is not kept any longer."""
+        """The series whose count should be written; drops those that are over."""
         now = self._clock()
         found = []
         while self._series:
@@ -86,5 +86,5 @@ class SeriesBook:
         return [each for each in found if not each.on_its_way]
 
     def wrote(self, series: Series, count: int) -> None:
-        """The API server knows this count."""
+        """Note that the API server has this count."""
         series.written, series.written_at = count, self._clock()

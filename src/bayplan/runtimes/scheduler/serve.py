@@ -1,4 +1,4 @@
-"""The running scheduler: what it is made of, in which order it starts, and an orderly end."""
+"""Runs a scheduler: composes its parts, and starts and stops them in the right order."""
 
 import asyncio
 import contextlib
@@ -66,7 +66,7 @@ _REPORT_SECONDS = 5.0
 
 
 class Server:
-    """One scheduler, from its first look at the cluster to its last bind."""
+    """One running scheduler."""
 
     live: LiveCluster
     reporter: Reporter
@@ -96,7 +96,7 @@ class Server:
             longest_seconds=options.longest_backoff_seconds,
         )
         self.inbox = Inbox(options.profiles, self.queue, Nominations(), on_gone=self._gone)
-        # It looks at what pods request, and wakes nobody: nothing hangs on what it says.
+        # The candidate's sources know the nodes, but their changes wake no pods: a candidate decides nothing.
         self.shadow = Shadow(
             limits=replace(
                 Limits(), policy_seconds=options.policy_seconds, request_seconds=options.attempt_seconds
@@ -109,7 +109,7 @@ class Server:
         first = self._generation(options, number=1)
         self.generations = Generations(first, shadow=self.shadow, metrics=self.metrics)
         self.reload_problem: Callable[[], str] = str
-        """Why the last change of the configuration was not taken over."""
+        """Why the last reload was refused; ``""`` if it was not."""
         self.tasks = WatchedTasks()
         self._stop = asyncio.Event()
         self._warnings = Sparingly()
@@ -117,25 +117,25 @@ class Server:
 
     @property
     def generation(self) -> Generation:
-        """The policies at work, and who judges by them."""
+        """The policies in force, with a judge for each profile."""
         return self.generations.current
 
     @property
     def policies(self) -> Sequence[Policy]:
-        """Every policy at work, of whichever profile."""
+        """The policies of all profiles."""
         return self.generation.policies
 
     @property
     def sources(self) -> Sources:
-        """The sources of the policies at work."""
+        """The sources of the policies in force."""
         return self.generation.sources
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Server"]:
-        """Schedule while the block runs, then finish what was begun."""
+        """Schedule while the ``async with`` block runs, then finish binds and reports."""
         options = self.options
         async with contextlib.AsyncExitStack() as stack:
-            # First of all: the address is also who we are.
+            # First: the address is also part of our identity for the Lease.
             ops = OpsApp(
                 self.vitals.health,
                 self.metrics,
@@ -188,11 +188,11 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
 
     async def stopped(self) -> None:
-        """Wait until somebody says stop."""
+        """Wait until a signal stops the server."""
         await self._stop.wait()
 
     def adopt(self, options: Options) -> int:
-        """Judge with these profiles and sources from the next attempt on; the new generation's number."""
+        """Use these profiles and sources from the next attempt on; returns the new generation's number."""
         fresh = self._generation(options, number=self.generations.next_number)
         self.options = options
         self.loop.generation = self.generations.adopt(fresh)
@@ -204,7 +204,7 @@ class Server:
         return fresh.number
 
     def _generation(self, options: Options, *, number: int) -> Generation:
-        # Each once, and not by name: a plugin of two profiles may have other arguments in each.
+        # Each policy once, by `id`: a plugin may have the same name in two profiles, with other arguments.
         policies = list({id(p): p for each in options.profiles.values() for p in each}.values())
         sources = Sources(
             options.sources,
@@ -333,7 +333,7 @@ class Server:
         options, writer = self.options, self.live.writer
 
         def seconds(name: str) -> float | None:
-            # Of the profiles at work, which a reload may have changed.
+            # From `self.options`, since a reload may have changed the profiles.
             return bind_seconds(self.options.profiles.get(name, ()), options.volume_bind_seconds)
 
         return Volumes(
@@ -346,7 +346,7 @@ class Server:
         )
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
-        """Begin; what is pushed last ends first: no new pods, then binds, then the Lease, then reports."""
+        """Start all tasks. They end in reverse: no new pods, then binds, then the Lease, then reports."""
         begin = self.tasks.start
         background = [
             begin(self.reporter.run(), "reports about pods are not written"),
@@ -365,7 +365,7 @@ class Server:
         stack.push_async_callback(self.reporter.close, timeout_seconds=_REPORT_SECONDS)
         stack.push_async_callback(self.telling.close, timeout_seconds=_REPORT_SECONDS)
         stack.push_async_callback(self.live.close)
-        # A scheduler that has stopped must not look alive.
+        # Vital: a scheduler that has stopped must fail liveness.
         following = begin(self.live.run(), "the cluster is not followed", vital=True)
         verifying = begin(self.verifying.now_and_then(), "the view is not verified")
         stack.push_async_callback(end_all, [following, verifying])
@@ -390,7 +390,7 @@ class Server:
         self.onlookers.bound(pod, node, error)
 
     def _note_evicted(self, victims: Sequence[Pod], pod: Pod) -> None:
-        """Of both sides: whoever asks about either of them finds the other."""
+        """Note the eviction for the pod and for each victim, so that `why` of each names the other."""
         generation, node = self.generation.number, victims[0].node_name
         names = tuple(victim.key for victim in victims)
         self.journal.note("evict", PodRef.of(pod), generation=generation, node=node, others=names)
@@ -405,7 +405,7 @@ class Server:
         self.telling.tell(self.options.profiles.get(pod.scheduler_name, ()), pod, node)
 
     def _kept_out(self, pod: Pod, why: str, by: str) -> None:
-        """A policy keeps the pod out for this reason, or nobody does any more."""
+        """Record that a policy keeps the pod out for this reason, or, without a reason, lets it in."""
         text = f"policy {by}: {why}" if by else why
         log.info("pod %s: %s", pod.key, f"kept out: {text}" if why else "let in", extra={"pod": pod.key})
         self.journal.note("gate", PodRef.of(pod), generation=self.generation.number, error=text)
@@ -429,7 +429,7 @@ class Server:
 
 
 def _always() -> asyncio.Event:
-    """An event that has happened: nobody waits for an answer of ours as a caller does."""
+    """An event that is set: a scheduler has no callers that wait for answers, so it is always idle."""
     happened = asyncio.Event()
     happened.set()
     return happened

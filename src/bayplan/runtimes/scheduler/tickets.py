@@ -1,7 +1,7 @@
-"""A heap of those who wait, each with the ticket it had: whoever has another one by now is passed over.
+"""A heap with lazy deletion: an item counts only as long as its holder still has the ticket it came with.
 
-Those who left are taken out when they are more than those who are there. So it stays small also where nobody
-takes from it, as in a scheduler that stands by while another one places all pods.
+Stale items are removed once they outnumber the others. So the heap stays small even if nothing is taken from
+it, as in a stand-by scheduler.
 """
 
 import heapq
@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class Holder(Protocol):
-    """Somebody who waits, with the ticket of his present place."""
+    """An item's holder, with its current ticket."""
 
     ticket: int
 
@@ -20,7 +20,7 @@ _FEW = 1000
 
 
 class Tickets(Generic[K, W]):
-    """Keys, tickets and whose they are; the smallest key is the first, then the oldest ticket."""
+    """Items of key, ticket and holder, sorted by key, then by ticket."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[Any, int, W]] = []
@@ -30,7 +30,7 @@ class Tickets(Generic[K, W]):
         return len(self._heap)
 
     def push(self, one: tuple[K, int, W]) -> None:
-        """Add one, with the ticket that it has now."""
+        """Add an item with its holder's current ticket."""
         heapq.heappush(self._heap, one)
         if len(self._heap) > self._most:
             self._heap = [each for each in self._heap if each[1] == each[2].ticket]
@@ -38,14 +38,14 @@ class Tickets(Generic[K, W]):
             self._most = max(_FEW, 2 * len(self._heap))
 
     def first(self) -> tuple[K, int, W] | None:
-        """The first one that has not left."""
+        """The first item that is not stale."""
         while self._heap:
             if self._heap[0][1] == self._heap[0][2].ticket:
                 return self._heap[0]
-            # It must not hide who comes after it.
+            # Stale: drop it.
             heapq.heappop(self._heap)
         return None
 
     def pop(self) -> tuple[K, int, W] | None:
-        """The same, which is not here any more."""
+        """Take the first item that is not stale."""
         return None if self.first() is None else heapq.heappop(self._heap)

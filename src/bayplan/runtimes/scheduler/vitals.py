@@ -1,4 +1,4 @@
-"""How the scheduler is: the checks behind ``/readyz``, gauges, and what the page may see."""
+"""The scheduler's health checks, gauges and facts: for ``/readyz``, ``/metrics`` and the page."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class Vitals:
-    """Looks at a scheduler."""
+    """Health, gauges and facts of one scheduler."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
         self.health = Health()
         self.health.live["policy-threads"] = server.workers.check
         self.health.live["scheduling"] = lambda: server.tasks.lost
-        # A stand-by is ready: it has the cluster in view, and will go on where the other one stopped.
+        # A stand-by is ready: it has the cluster in view, and can take over.
         self.health.ready["cluster-view"] = self._view
         self.health.notes = self._notes
 
     def refresh(self) -> None:
-        """Bring the gauges up to date."""
+        """Set the gauges, before metrics are read."""
         server, metrics = self._server, self._server.metrics
         unhealthy = server.workers.unhealthy()
         metrics.know_policies({p.name: p.name not in unhealthy for p in server.policies})
@@ -51,7 +51,7 @@ class Vitals:
             metrics.view_age.set(server.live.view.age_seconds)
 
     def sight(self) -> Sight:
-        """What the page may see."""
+        """What the page shows of this scheduler."""
         server = self._server
         return Sight(
             journal=server.journal,
@@ -66,7 +66,7 @@ class Vitals:
         )
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """State of the scheduler, by subject."""
+        """The state of the scheduler, by subject."""
         server = self._server
         return {
             "policies": {
@@ -97,7 +97,7 @@ class Vitals:
         }
 
     def _names(self) -> list[str]:
-        """Of the policies at work; one that several profiles have is named once."""
+        """The names of the policies in force, each once."""
         return list(dict.fromkeys(policy.name for policy in self._server.policies))
 
     def _cluster(self) -> Snapshot | None:
@@ -111,7 +111,7 @@ class Vitals:
         return self._server.queue.counts()
 
     def _notes(self) -> dict[str, str]:
-        """What fails nothing and is good to know, by what it is about."""
+        """Problems that fail no check, by subject."""
         server = self._server
         notes = facts.overrun_notes(server.workers, server.policies)
         notes["leader"] = server.live.why_not_bind()

@@ -1,7 +1,7 @@
-"""Volumes for a pod whose claims waited for it: kept for it at once, and written down before it is bound.
+"""Binds volumes for claims in WaitForFirstConsumer mode: assumed at once, written before the pod is bound.
 
-What is kept is assumed in our view, so that the next pod does not take the same volume. What was written
-stays when the bind fails: the API server knows it then, and the next attempt finds it there.
+Assumed volumes count in our view, so that the next pod does not take the same one. What was written stays if
+the bind fails: the API server has it then, and the next attempt finds it there.
 """
 
 import logging
@@ -32,7 +32,7 @@ T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
 class Volumes:
-    """Keeps volumes for pods, and writes down whose they are."""
+    """Keeps volumes for pods' claims, and writes that to the API server."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Volumes:
         why_not: Callable[[], str] = lambda: "",
         term: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``seconds`` by the name of the scheduler; ``why_not`` says why nothing may be written now."""
+        """``seconds``: the time limit of a scheduler name; ``why_not``: why nothing may be written now."""
         self._cache = cache
         self._client = client
         self._seconds = seconds
@@ -55,7 +55,7 @@ class Volumes:
         self.wait = VolumeWait(cache, why_not=why_not, term=term)
 
     def keep(self, pod: Pod, node: str) -> Kept | None:
-        """Keep volumes on the node for the pod's claims; ``None`` where none of them waits for it."""
+        """Keep volumes on the node for the pod's unbound claims; ``None`` if it has none."""
         if not self._waits(pod):
             return None
         seconds = self._seconds(pod.scheduler_name)
@@ -74,7 +74,7 @@ class Volumes:
         return kept
 
     def release(self, kept: Kept) -> bool:
-        """The pod does not go there: others may have what was kept for it and is not written, if anything."""
+        """Release what was kept and is not written; whether there was anything."""
         freed = bool(kept.assumed)
         for (kind, _), one in kept.assumed.items():
             self._cache.objects.forget(kind, one)
@@ -82,7 +82,7 @@ class Volumes:
         return freed
 
     async def write(self, kept: Kept) -> None:
-        """Tell the API server; `VolumesRefused` where it would not have it."""
+        """Write what is kept to the API server; `VolumesRefused` if it refuses."""
         try:
             for claim, volume in kept.found:
                 await self._write_volume(kept, claim, volume)
@@ -101,7 +101,7 @@ class Volumes:
 
     def _pick(self, pod: Pod, node: str) -> Picks:
         cluster = self._cache.snapshot()
-        # A row of the whole table, not a table of its own: what was looked up for all nodes is found again.
+        # A row of the whole table, so that its cached columns are used.
         row = cluster.nodes.take(np.array([cluster.rows[node]], dtype=np.intp), [node])
         self._offers = self._offers.followed_by(cluster.objects.of_kind(VOLUME))
         return pick_volumes(pod, row, cluster.objects, self._offers)
@@ -132,7 +132,7 @@ class Volumes:
         self._known(kept, CLAIM, now)
 
     def _newest(self, kind: str, chosen: T) -> T:
-        """The object as the API server has it: as the watch told, or as an answer to a write of ours did."""
+        """The newest version of the object: from the watch, or from the answer to a write of ours."""
         told = self._cache.objects.told(kind, OBJECT_KINDS[kind].key(chosen))
         if not isinstance(told, type(chosen)) or told.uid != chosen.uid:
             raise VolumesRefused(f"{kind} {chosen.name} is gone")
@@ -147,7 +147,7 @@ class Volumes:
             raise VolumesRefused(f"{kind} {before.name} was changed meanwhile")
 
     def _known(self, kept: Kept, kind: str, one: NamedObject) -> None:
-        """The API server has it, so that nothing of it is to be taken back any more."""
+        """Note that the API server has the object, so that it is no longer released."""
         which = kind, OBJECT_KINDS[kind].key(one)
         kept.written[which] = one
         kept.assumed.pop(which, None)

@@ -1,4 +1,4 @@
-"""What is kept for a pod whose claims waited for it: volumes that are there, and nodes to make others on."""
+"""The volumes that are kept for a pod's unbound claims, found ones and ones to provision."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,36 +13,36 @@ CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 
 
 class VolumesRefused(Exception):
-    """The pod does not get its volumes on that node, for now; the text says why."""
+    """The pod does not get its volumes on that node now; the text says why."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept for one pod."""
+    """The volumes that are kept for one pod."""
 
     pod: Pod
     node: str
     term: int
-    """Of the Lease, when it was kept."""
+    """The term of the Lease at that time."""
     seconds: float
-    """How long its volumes may take."""
+    """How long to wait for the volumes."""
     found: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
-    """Claims, each with its volume."""
+    """Claims with an existing volume."""
     to_make: tuple[PersistentVolumeClaim, ...]
-    """Claims whose volume is to be made."""
+    """Claims whose volume must be provisioned."""
     assumed: dict[tuple[str, str], NamedObject] = field(default_factory=dict)
-    """What nobody but us knows yet, by kind and key."""
+    """Objects that are assumed and not written yet, by kind and key."""
     written: dict[tuple[str, str], NamedObject] = field(default_factory=dict)
-    """What the API server has, as it said."""
+    """Objects as the API server returned them, by kind and key."""
 
     @property
     def claims(self) -> frozenset[str]:
-        """Keys of the claims."""
+        """The keys of all claims."""
         return frozenset(each.key for each in (*(claim for claim, _ in self.found), *self.to_make))
 
 
 def bind_seconds(policies: Iterable[Policy], configured: float | None) -> float | None:
-    """How long volumes may take for pods of a profile; ``None`` where it does not bind volumes at all."""
+    """How long to wait for volumes of a profile's pods; ``None`` if the profile does not bind volumes."""
     for hook in (hook for policy in policies for hook in policy.hooks):
         if isinstance(hook.args, VolumeBindingArgs):
             return hook.args.bind_timeout_seconds if configured is None else configured

@@ -1,7 +1,7 @@
-"""Waits until a controller has bound the volumes of a pod, as the watch tells; other pods do not notice.
+"""Waits until a controller has bound the volumes of a pod, by watch events, without holding up other pods.
 
-In kube-scheduler's words where it gives up: a provisioner that could not make a volume takes the node off the
-claim again, and the pod is to be judged anew.
+Gives up with kube-scheduler's messages: a provisioner that failed removes the selected node from the claim,
+and the pod must be judged again.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from bayplan.snapshot.table import NodeTable
 from bayplan.state.cache import Cache
 from bayplan.state.objects import version_of
 
-# Claims and volumes tell of themselves; a pod or a node that is gone, or a lost Lease, is seen by looking.
+# Claims and volumes have watch events; deleted pods and nodes and a lost Lease are polled for.
 _LOOK_SECONDS = 1.0
 
 
 class VolumeWait:
-    """Pods that have a node and wait for their volumes."""
+    """The pods that have a node and wait for their volumes."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class VolumeWait:
         term: Callable[[], int] = lambda: 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``why_not`` says why we may not bind; ``term`` is another number when somebody else may have."""
+        """``why_not``: why this server may not bind; ``term`` changes when the Lease changes hands."""
         self._cache = cache
         self._why_not = why_not
         self._term = term
@@ -46,7 +46,7 @@ class VolumeWait:
         cache.objects.listeners.append(self._heard)
 
     async def bound(self, kept: Kept) -> None:
-        """Wait for all volumes of a pod; `VolumesRefused` where it should be judged anew."""
+        """Wait for all volumes of a pod; `VolumesRefused` if it must be judged again."""
         deadline = self._clock() + kept.seconds
         with self._listening(kept) as news:
             while not self._all_bound(kept):
@@ -59,7 +59,7 @@ class VolumeWait:
                 news.clear()
 
     def stop(self) -> None:
-        """Give up waiting: whoever schedules next finds what was written."""
+        """Stop waiting; the next scheduler finds what was written."""
         self._stopped = True
         self._heard(CLAIM, None)
 
@@ -97,9 +97,9 @@ class VolumeWait:
         return all(done + [self._made(claim, kept, node) for claim in kept.to_make])
 
     def _still_wanted(self, kept: Kept) -> NodeObject:
-        """The node; nothing is to be waited for where it, the pod, or our Lease is gone."""
+        """The node; `VolumesRefused` if the node, the pod or our Lease is gone."""
         if self._stopped:
-            # Nothing is wrong with the pod, and nothing is to be said of it.
+            # The server stops; there is nothing to report about the pod.
             raise asyncio.CancelledError
         if problem := self._why_not():
             raise VolumesRefused(problem)
@@ -116,7 +116,7 @@ class VolumeWait:
     def _found(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume, kept: Kept, node: NodeObject
     ) -> bool:
-        """Whether a claim is bound that gets a volume which was there."""
+        """Whether a claim with an existing volume is bound."""
         there = self._told_claim(claim)
         now = self._cache.objects.told(VOLUME, volume.name)
         if not isinstance(now, PersistentVolume):
@@ -129,7 +129,7 @@ class VolumeWait:
         return fully_bound(there)
 
     def _made(self, claim: PersistentVolumeClaim, kept: Kept, node: NodeObject) -> bool:
-        """Whether a claim is bound whose volume had to be made."""
+        """Whether a claim with a provisioned volume is bound."""
         there = self._told_claim(claim)
         if version_of(there) < version_of(kept.written[CLAIM, claim.key]):
             return False

@@ -1,4 +1,4 @@
-"""One pod that waits for a node: where it is, and what became of its attempts."""
+"""A pod in the queue: its place, and the results of its attempts."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -7,36 +7,36 @@ from bayplan.kube.pod import Pod
 
 Place = Literal["active", "backoff", "unschedulable", "gated", "asking", "held", "gang", "taken", "placed"]
 News = frozenset[str]
-"""What happened: ``pods`` (gone or smaller), ``placed`` (one came to a node), ``nodes``, a kind, a source."""
+"""Topics of an event: ``pods`` (gone or smaller), ``placed`` (on a node), ``nodes``, a kind, a source."""
 
 ANYTHING: News = frozenset({"*"})
-"""A refusal that does not say what could help: everything may that happens."""
+"""The topics of a refusal that does not say what could help: any event may."""
 
 
 @dataclass
 class Waiting:
-    """A pod in the queue, and what became of its attempts."""
+    """A pod in the queue, and the results of its attempts."""
 
     pod: Pod
     since: float
-    """When it was first seen, or let in."""
+    """When the pod was first seen, or let in."""
     place: Place = "active"
     attempts: int = 0
     helped_by: News = ANYTHING
-    """What could change the last refusal."""
+    """The events that could change the last refusal."""
     refused_by: frozenset[str] = frozenset()
-    """The policies that refused it at last."""
+    """The policies of the last refusal."""
     erred: bool = False
-    """Whether the last attempt went wrong, rather than that no node would do."""
+    """Whether the last attempt failed with an error, rather than for lack of a node."""
     tried_at: float = 0.0
-    """When it was judged at last, or kept out."""
+    """When the pod was last judged, or kept out."""
     key: Any = None
-    """Where it stands, as a policy said; ``None`` where its priority says that."""
+    """The sort key of an ``order`` hook; ``None`` to sort by priority."""
     kept_out: str = ""
-    """Why a policy keeps it out."""
+    """Why a gate keeps the pod out."""
     changed: bool = False
-    """Whether it is another one than it was when it was taken."""
+    """Whether the pod changed since it was taken."""
     ticket: int = field(default=0, compare=False)
-    """Of its present place: whatever stands in a heap with another number is old."""
+    """Changes with each move: an item in a heap with another ticket is stale."""
     seen: int = field(default=0, compare=False)
-    """How much news there had been when it was taken."""
+    """How many events there had been when the pod was taken."""
