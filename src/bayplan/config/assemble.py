@@ -1,4 +1,4 @@
-"""From the configuration to policies that are ready to run."""
+"""Turns the configuration into policies that are ready to run."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,7 +56,7 @@ class _BadArgs(Exception):
 
 
 def _write(entry: PolicyEntry, document: Document, path: tuple[str | int, ...]) -> Policy:
-    """The policy that an entry writes out in expressions."""
+    """The policy of an entry with expressions."""
     texts = {kind: text for kind in KINDS if (text := getattr(entry, kind)) is not None}
     file = Path(document.source).name
     return from_expressions(
@@ -92,7 +92,7 @@ def _make(entry: PolicyEntry, base: Path) -> list[Policy]:
 
 
 def _add(policies: list[Policy], made: list[Policy]) -> None:
-    """Metrics and messages go by name, so each name is given once."""
+    """Add policies; names must be unique, since metrics and messages use them."""
     for policy in made:
         if any(policy.name == known.name for known in policies):
             raise PolicyError(

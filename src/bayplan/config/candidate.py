@@ -13,25 +13,25 @@ from bayplan.config.load import ConfigError
 from bayplan.config.v1 import BayplanConfiguration
 
 COUNTED = frozenset({"apiVersion", "kind", "policies", "sources"})
-"""The parts of a candidate's file that an extender heeds."""
+"""The sections of a candidate's file that an extender uses."""
 _CONFIGURATIONS = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What judges beside the live configuration."""
+    """A configuration that is evaluated beside the live one, without effect."""
 
     file: str
-    """How people call it."""
+    """Its file as the user wrote it."""
     loaded: Loaded
     problems: Sequence[str] = ()
-    """What its dry run found."""
+    """The problems that its dry run found."""
     counted: frozenset[str] = COUNTED
-    """The parts of its file that are heeded."""
+    """The sections of its file that are used."""
 
     @property
     def ignored(self) -> str:
-        """The parts of its file that nobody heeds, in a line; ``""`` where there are none."""
+        """The sections of its file that are ignored, in one line; ``""`` if there are none."""
         fields = msgspec.structs.fields(BayplanConfiguration)
         given = [
             field.encode_name
@@ -49,13 +49,13 @@ class Candidate:
 
 
 def candidate_path(live: Loaded) -> Path | None:
-    """Where the candidate is that a configuration names; ``None`` where it names none."""
+    """The path of the candidate that a configuration names; ``None`` if it names none."""
     named = live.config.shadow.config
     return live.base / named if named else None
 
 
 def candidate_source(path: Path) -> tuple[list[str], Flags]:
-    """The file as a command would be given it: as policies, or as a configuration."""
+    """The arguments of `load_all` for the file: as a policy file, or as a configuration."""
     if path.suffix in _CONFIGURATIONS:
         return [], Flags(config=path)
     return [str(path)], Flags()
@@ -69,7 +69,7 @@ def load_candidate(
     check: Callable[..., list[str]] = dry_run,
     counted: frozenset[str] = COUNTED,
 ) -> Candidate:
-    """The candidate, dry-run as the live one is; `ConfigError` for one that can never work.
+    """Load the candidate, with a dry run as for the live one; raises `ConfigError` if it can never work.
 
     With ``strict`` also for what the dry run found. It is imported apart from the live one: both may use the
     same files. ``check`` is that dry run.
@@ -79,7 +79,7 @@ def load_candidate(
     files, flags = candidate_source(path)
     with anew():
         loaded = load_all(files, flags)
-        # What is asked of it, and how long it may take, is the live one's to say.
+        # Which calls it gets, and its time limits, are those of the live configuration.
         config = msgspec.structs.replace(
             loaded.config, cluster=live.config.cluster, extender=live.config.extender
         )

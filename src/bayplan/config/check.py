@@ -1,4 +1,4 @@
-"""Everything that can be said about policies and a configuration without serving them."""
+"""Checks policies and a configuration without serving them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,22 +18,22 @@ from bayplan.snapshot.cluster import Snapshot
 
 @dataclass(frozen=True)
 class Report:
-    """The policies that were found, and what is wrong with them."""
+    """The policies that were found, and their problems."""
 
     policies: list[Policy]
     problems: list[str]
     tried_on: str = "0, 1 and 3 nodes, for a plain pod"
-    """What the hooks were dry-run on, for people."""
+    """What the dry run used, in words."""
     hints: list[str] = field(default_factory=list)
-    """What is right, and could be better."""
+    """Suggestions about policies that are right."""
     not_run: list[str] = field(default_factory=list)
-    """Hooks that nobody called."""
+    """Hooks that were not called."""
     in_part: bool = False
     """Whether some lines of hooks were not run."""
 
     @property
     def done(self) -> str:
-        """What was done, for people: not more than is true."""
+        """What was checked, in words."""
         if not self.not_run and not self.in_part:
             return f"every hook ran on {self.tried_on}"
         left = ["not all of their lines (see the hints)"] if self.in_part else []
@@ -46,13 +46,13 @@ _NAME_SOME = "name a file, such as policy.py, or `policies:` in a --config file"
 
 
 def load_checked(files: Sequence[str], flags: Flags) -> tuple[Loaded, list[str]]:
-    """The policies and what their dry run found; `ConfigError` for what can never work."""
+    """The policies and the problems of their dry run; raises `ConfigError` for what can never work."""
     loaded = load_all(files, flags)
     return loaded, dry_run(loaded, where=f"{flags.config}: " if flags.config else "")
 
 
 def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
-    """What a dry run of the policies found; `ConfigError` for what can never work."""
+    """The problems of a dry run of the policies; raises `ConfigError` for what can never work."""
     refuse(loaded, where=where)
     pods_known = loaded.config.cluster.knows_pods
     problems = rehearse(loaded.policies, pods_known=pods_known)
@@ -62,7 +62,7 @@ def dry_run(loaded: Loaded, *, where: str = "") -> list[str]:
 
 
 def refuse(loaded: Loaded, *, where: str = "") -> None:
-    """`ConfigError` for what can never work, whatever the hooks do."""
+    """Raise `ConfigError` for what can never work, whatever the hooks do."""
     if not loaded.policies:
         how = "list some under `policies:`, as `- use: policy.py`, or name a file" if where else _NAME_SOME
         raise ConfigError(f"{where}no policies: {how}")
@@ -73,7 +73,7 @@ def refuse(loaded: Loaded, *, where: str = "") -> None:
 
 
 def refuse_hopeless(failures: Sequence[str], where_pods_are_known: Callable[[], list[str]]) -> None:
-    """`ConfigError` for what fails only for want of pods: it would fail for every pod, so better here."""
+    """Raise `ConfigError` for what fails only because pods are unknown: it would fail for every pod."""
     hopeless = set(failures) - set(where_pods_are_known()) if failures else ()
     if hopeless:
         raise ConfigError("\n".join(sorted(hopeless)))
@@ -82,19 +82,19 @@ def refuse_hopeless(failures: Sequence[str], where_pods_are_known: Callable[[], 
 def hints(
     policies: Sequence[Policy], refusals: Refusals | None = None, *, cluster: Snapshot | None = None
 ) -> list[str]:
-    """What could be better about policies that are right as they are, and said so in the dry run."""
+    """Suggestions about policies that are right, from their dry run."""
     silent = [hook for policy in policies for kind in _REFUSING for hook in policy.of_kind(kind)]
     silent = [hook for hook in silent if not returns_something(hook.function)]
     found = [f"{hook.title}: never refuses a node; is a `return` missing?" for hook in silent]
     found += refusals.hints if refusals is not None else []
-    # Whoever has to think about what he says is not to be told how to say it faster.
+    # A hook that already has a suggestion about its verdicts gets none about speed.
     other = {id(hook) for hook in (*silent, *(refusals.refusing_all if refusals is not None else ()))}
     unmade = [hook.title for hook in promises_unmade(policies, cluster=cluster) if id(hook) not in other]
     return [*found, _UNMADE.format(hooks=", ".join(unmade))] if unmade else found
 
 
 def faults(policies: Sequence[Policy]) -> list[str]:
-    """What is wrong with policies whatever nodes there are."""
+    """The problems of policies that do not depend on nodes."""
     return _orders(policies) + _mute(policies)
 
 
@@ -105,7 +105,7 @@ _UNMADE = (
 
 
 def _orders(policies: Sequence[Policy]) -> list[str]:
-    """What is wrong where two policies say who is next; an extender does not ask them."""
+    """The problem of two policies with an ``order`` hook; an extender does not call them."""
     try:
         one_order([policy for policy in policies if not policy.shadow])
     except PolicyError as error:
@@ -114,7 +114,7 @@ def _orders(policies: Sequence[Policy]) -> list[str]:
 
 
 def _mute(policies: Sequence[Policy]) -> list[str]:
-    """Scores that never say anything: their ``return`` was forgotten."""
+    """Scores that never return anything: their ``return`` was forgotten."""
     scores = [hook for policy in policies for hook in policy.of_kind("score")]
     return [
         f"{hook.title}: never returns a number; put `return` before what it works out"
@@ -124,7 +124,7 @@ def _mute(policies: Sequence[Policy]) -> list[str]:
 
 
 def _refuse_without_pods(loaded: Loaded, where: str) -> None:
-    """What is done to pods needs pods in view."""
+    """Raise `ConfigError` for settings and hooks that need pods in view; called with ``nodesOnly``."""
     found = []
     if commits(loaded.policies):
         found.append("policies that check or hand out at bind")
@@ -137,7 +137,7 @@ def _refuse_without_pods(loaded: Loaded, where: str) -> None:
 
 
 def _refuse_blind(policies: Sequence[Policy], where: str) -> None:
-    """An extender watches nodes and pods: a policy about volumes would refuse every pod that has one."""
+    """Raise `ConfigError` for policies about volumes or images in an extender, which does not watch them."""
     modules = {DEFAULT_PROFILE[name]: name for name in ABOUT_OTHER_OBJECTS}
     found = {modules[home] for p in policies for h in p.hooks if (home := h.function.__module__) in modules}
     if found:

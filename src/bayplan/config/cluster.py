@@ -1,4 +1,4 @@
-"""Where the nodes and pods come from, as the configuration says."""
+"""Opens the cluster that the configuration names."""
 
 import asyncio
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from bayplan.state.view import list_cluster
 
 
 def open_cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, Connection | None]:
-    """A snapshot, or a way to the API server, or neither; paths are relative to ``base``."""
+    """A snapshot, or a connection to the API server, or neither; paths are relative to ``base``."""
     for key, source in (("kubeconfig", "kubeconfig"), ("context", "kubeconfig"), ("snapshot", "snapshot")):
         if getattr(section, key) and section.source != source:
             raise ConfigError(
@@ -40,7 +40,7 @@ def open_cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, 
 def take_snapshot(
     section: ClusterSection, base: Path, *, kinds: Iterable[str] = (), images: bool = False
 ) -> Snapshot | None:
-    """The cluster as it is now; ``None`` where only requests will tell.
+    """The cluster now; ``None`` if only requests bring nodes.
 
     ``kinds`` are those of objects that are wanted beside nodes and pods, as far as they may be read, with
     ``images`` those on nodes: a file has what it has.

@@ -17,9 +17,9 @@ from bayplan.state.sources.threads import run_apart
 
 
 def describe_columns(files: Sequence[str], flags: Flags) -> list[ColumnInfo]:
-    """Every named column, and every typed one that a policy names.
+    """All named columns, and the typed columns that policies declare.
 
-    With a cluster, its sources are asked once: what they call nodes is easily mistaken.
+    With a cluster, sources are polled once, since their names of nodes are easily mistaken.
     """
     loaded = load_all(files, flags)
     snapshot = take_snapshot(loaded.config.cluster, loaded.base)
@@ -38,13 +38,13 @@ def describe_columns(files: Sequence[str], flags: Flags) -> list[ColumnInfo]:
 
 
 def _with(problems: Mapping[str, str], column: object, info: ColumnInfo) -> ColumnInfo:
-    """The line, with what is wrong with its source instead of values."""
+    """The line, with the problem of its source instead of values."""
     problem = problems.get(column.source, "") if isinstance(column, Source | Latch) else ""
     return msgspec.structs.replace(info, values=problem) if problem else info
 
 
 async def _ask_once(declared: Sequence[Declared], nodes: NodeTable) -> tuple[Readings, dict[str, str]]:
-    """What the sources say, and why some say nothing, or nothing of these nodes."""
+    """The readings of the sources, and the problems of those without values for these nodes."""
     sources = Sources(declared, watchers=Watchers(nodes=lambda: nodes))
     try:
         await asyncio.gather(*(poller.ask() for poller in sources.polled.values()))

@@ -1,4 +1,4 @@
-"""A few pods of a cluster that differ as much as possible: for whom hooks do different things."""
+"""Chooses a few pods of a cluster that differ as much as possible, for a dry run of hooks."""
 
 from collections.abc import Iterable
 
@@ -8,9 +8,9 @@ from bayplan.kube.meta import NO_META
 from bayplan.kube.pod import NO_SPEC, Pod
 
 MOST_PODS = 20
-# Of a large cluster: more kinds than this are hardly looked at, and comparing them takes time.
+# The limit of kinds in a large cluster, since comparing them takes time.
 _KINDS = 2000
-# Of the kubelet itself: nobody is asked where they go.
+# The owner kind of static pods: the kubelet runs them, and they are never scheduled.
 _STATIC = "Node"
 
 
@@ -23,7 +23,7 @@ def different_pods(pods: Iterable[Pod], *, most: int = MOST_PODS) -> list[Pod]:
     seen: set[tuple[str, ...]] = set()
     chosen: list[Pod] = []
     while left and len(chosen) < most:
-        # Whoever brings the most that nobody before had; the first of several.
+        # The pod with the most new traits; of several, the first.
         best = max(left, key=lambda number: sum(len(trait) for trait in left[number][1] - seen))
         pod, traits = left.pop(best)
         seen |= traits
@@ -32,7 +32,7 @@ def different_pods(pods: Iterable[Pod], *, most: int = MOST_PODS) -> list[Pod]:
 
 
 def one_more(pod: Pod) -> Pod:
-    """A pod like this one that is not there yet."""
+    """A new pod like this one."""
     meta, spec = pod.metadata or NO_META, pod.spec or NO_SPEC
     uid = f"{meta.uid or pod.key}-one-more"
     fresh = msgspec.structs.replace(meta, uid=uid, deletion_timestamp=None)
@@ -46,7 +46,7 @@ def _kinds(pods: Iterable[Pod]) -> list[Pod]:
         owner = pod.owner
         if owner is not None and owner.kind == _STATIC:
             continue
-        # Labels of one owner's pods may differ by a number that is theirs alone.
+        # Labels of one owner's pods may differ by an index.
         own = owner.uid if owner is not None else ""
         kind = own or (pod.namespace, frozenset(pod.labels.items()), frozenset(pod.requests.items()))
         found.setdefault(kind, pod)
@@ -56,7 +56,7 @@ def _kinds(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _traits(pod: Pod) -> frozenset[tuple[str, ...]]:
-    """What a hook may look at; the longer a trait is, the more it counts."""
+    """The traits of a pod that a hook may look at; a longer trait counts more."""
     owner = pod.owner
     traits: set[tuple[str, ...]] = {("namespace", pod.namespace), ("priority", str(pod.priority))}
     traits.update(("label", key, value) for key, value in pod.labels.items())

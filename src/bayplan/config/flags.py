@@ -1,4 +1,4 @@
-"""What was said on the command line, laid over the file: flags win."""
+"""Flags of the command line, which take precedence over the configuration file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ from bayplan.config.v1 import (
 from bayplan.state.sources.book import Declared
 
 DEFAULT_SCHEDULER_NAME = "bayplan-scheduler"
-"""Whose pods are ours where nobody says."""
+"""The default ``schedulerName`` of ``bayplan schedule``."""
 
 
 @dataclass(frozen=True)
 class Flags:
-    """Options of a command; ``None`` where they were not given."""
+    """Options of a command; ``None`` if not given."""
 
     config: Path | None = None
     listen: str | None = None
@@ -56,19 +56,19 @@ class Flags:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A configuration that is complete, its policies and sources, and where its paths start from."""
+    """A complete configuration, its policies and sources, and the folder of its relative paths."""
 
     config: BayplanConfiguration
     policies: list[Policy]
     base: Path
     sources: list[Declared]
     edition: Edition = field(default_factory=current_edition)
-    """What was imported for it."""
+    """The modules that were imported for it."""
 
 
 @one_edition()
 def load_all(files: Sequence[str], flags: Flags) -> Loaded:
-    """Policies from files or from a configuration, and everything else, with the flags on top."""
+    """Load policy files or a configuration, and apply the flags."""
     if files and flags.config:
         raise ConfigError("give policy files or --config, not both: the configuration names its policies")
     if flags.config is None:
@@ -118,7 +118,7 @@ def _cluster(section: ClusterSection, flags: Flags) -> ClusterSection:
     if flags.context and not flags.kubeconfig and section.source != "kubeconfig":
         raise ConfigError("--context names a context of a kubeconfig: give --kubeconfig too")
     if given:
-        # What the file says of another source is not meant any more.
+        # The file's settings of another cluster source do not apply.
         section = ClusterSection(
             max_age=section.max_age,
             qps=section.qps,
@@ -181,7 +181,7 @@ def _tls(section: TlsSection | None, flags: Flags) -> TlsSection:
         section or TlsSection(cert_file=cert, key_file=key), cert_file=cert, key_file=key
     )
     if flags.tls_client_ca:
-        # Whoever names a CA on the command line means that others are to be kept out.
+        # A CA on the command line means that callers without its certificate are refused.
         ca = str(flags.tls_client_ca.absolute())
         tls = msgspec.structs.replace(tls, client_ca_file=ca, require_client_cert=True)
     return tls

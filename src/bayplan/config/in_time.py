@@ -1,4 +1,4 @@
-"""Work with hooks that must come to an end: somebody else wrote them, and waits for what is found."""
+"""Runs hooks in a dry run with a time limit."""
 
 import time
 from collections.abc import Callable
@@ -17,25 +17,25 @@ A = TypeVar("A", bound=Attempt)
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a dry run may take, in seconds: far more than a first call that loads something large."""
+    """The time limits of a dry run, in seconds: enough for a first call that loads something large."""
 
     one_call: float = 10.0
     all_calls: float = 10.0
-    """Of all hooks of one policy together."""
+    """For all hooks of one policy together."""
     other_pods: float = 5.0
-    """After so long, no further pod is asked about for this policy."""
+    """After this time, no further pod is tried for the policy."""
     all_other_pods: float = 20.0
-    """The same for all policies together."""
+    """As ``other_pods``, for all policies together."""
 
 
 NOT_LONG = Limits()
-"""For a server that is to start."""
+"""For the start of a server."""
 LONGER = Limits(all_calls=60.0)
-"""For somebody who waits for the answer: hooks that are slow are tried twice."""
+"""For ``bayplan check``, where the user waits and slow hooks are tried twice."""
 
 
 def in_time(policy: Policy, work: Callable[[A], T], limits: Limits, attempt: A) -> T:
-    """What ``work`` returns; `PolicyError` where a hook, or all of them together, takes too long."""
+    """The result of ``work``; raises `PolicyError` if a hook, or all of them together, take too long."""
     found: Future[T] = Future()
 
     def run() -> None:
@@ -44,7 +44,7 @@ def in_time(policy: Policy, work: Callable[[A], T], limits: Limits, attempt: A) 
         except BaseException as error:
             found.set_exception(error)
 
-    # A daemon, since a thread that never comes back must not keep the command from ending.
+    # A daemon thread, since one that never returns must not keep the command from ending.
     Thread(target=run, name=f"bayplan-rehearsal-{policy.name}", daemon=True).start()
     ends = time.monotonic() + limits.all_calls
     while (left := ends - time.monotonic()) > 0:

@@ -1,6 +1,6 @@
-"""Which lines of hooks were run in a dry run: what nobody came to, nobody has tried.
+"""Finds the lines of hooks that a dry run did not reach.
 
-Only for ``bayplan check``: a traced function is slower.
+Only for ``bayplan check``, since tracing makes functions slower.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ _OURS = "bayplan.policies."
 
 
 class Lines:
-    """The lines of the hooks of some policies, and those of them that were not run yet."""
+    """The lines of the hooks of some policies, and which were not run yet."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._hooks = [hook for policy in policies for hook in policy.hooks if not is_built_in(hook)]
-        # By identity: to compare code, Python compares all that is in it.
+        # By identity, since comparing code objects is slow.
         self._left: dict[int, set[int]] = {}
         for hook in self._hooks:
             for code in _codes(_code(hook)):
@@ -30,7 +30,7 @@ class Lines:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Note what is run meanwhile, in this thread."""
+        """Note the lines that this thread runs meanwhile."""
         before = sys.gettrace()
         sys.settrace(self._called)
         try:
@@ -39,10 +39,10 @@ class Lines:
             sys.settrace(before)
 
     def hints(self, *, what_to_give: str) -> list[str]:
-        """A line for each hook with lines that nobody came to."""
+        """A message for each hook with lines that were not reached."""
         found: dict[str, None] = {}
         for hook in self._hooks:
-            # What tells others of a bind is not called where nothing is bound.
+            # A dry run binds nothing, so it does not call ``bound``.
             if hook.spec.kind != "bound" and (places := self._places(_code(hook))):
                 one = len(places) == 1 and "-" not in places[0]
                 were = "this line was" if one else "these lines were"
@@ -62,13 +62,13 @@ class Lines:
         return self._line
 
     def untouched(self, hook: Hook) -> bool:
-        """Whether no line of the hook was run, of one that has lines."""
+        """Whether the hook has lines and none was run."""
         code = _code(hook)
         own = set(_lines(code)) if code is not None and id(code) in self._left else set()
         return bool(own) and code is not None and self._left[id(code)] == own
 
     def _places(self, code: CodeType | None) -> list[str]:
-        """``["11-12", "15"]``: lines that were not run, those in a row together."""
+        """``["11-12", "15"]``: the lines that were not run, as ranges."""
         codes = list(_codes(code))
         left = {line for each in codes for line in self._left[id(each)]}
         every = sorted({line for each in codes for line in _lines(each)})
@@ -77,12 +77,12 @@ class Lines:
 
 
 def is_built_in(hook: Hook) -> bool:
-    """Whether it is one of a built-in policy, which somebody else tests."""
+    """Whether the hook is of a built-in policy, which has its own tests."""
     return getattr(hook.function, "__module__", "").startswith(_OURS)
 
 
 def _code(hook: Hook) -> CodeType | None:
-    """The code that the author wrote: of what is inside, where another function is around it."""
+    """The code that the author wrote: of the wrapped function, if there is a wrapper."""
     code = getattr(inspect.unwrap(hook.function), "__code__", None)
     return code if isinstance(code, CodeType) else None
 
@@ -97,5 +97,5 @@ def _codes(code: CodeType | None) -> Iterator[CodeType]:
 
 
 def _lines(code: CodeType) -> Iterator[int]:
-    """The lines on which something is done; not that on which the function begins."""
+    """The lines with code, without the line of the ``def``."""
     return (line for _, line in dis.findlinestarts(code) if line and line != code.co_firstlineno)

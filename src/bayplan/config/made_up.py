@@ -1,4 +1,4 @@
-"""Nodes and pods that nobody has: what hooks are tried on where there is no cluster, and beside one."""
+"""Example nodes and pods for a dry run."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ def example_cluster(count: int) -> Snapshot:
 
 
 def plain_pod(name: str = "rehearsal", *, node: str | None = None) -> Pod:
-    """A pod that asks for a little, and has neither labels nor an owner."""
+    """A pod with small requests, and neither labels nor an owner."""
     container = {"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
     return msgspec.convert(
         {

@@ -1,4 +1,4 @@
-"""Which columns of sources policies read, and whether there are such columns."""
+"""Checks that the source columns which policies read exist."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ Step = str | int
 
 
 def read_by(policy: Policy) -> list[Source]:
-    """The columns of sources that a policy names."""
+    """The source columns that a policy declares."""
     named = (c.column if isinstance(c, Latch) else c for c in policy.columns)
     return [column for column in named if isinstance(column, Source)]
 
@@ -21,9 +21,9 @@ def read_by(policy: Policy) -> list[Source]:
 def check_reads(
     policies: Sequence[Policy], known: Mapping[str, Collection[str] | None], document: Document | None
 ) -> None:
-    """`ConfigError` for a column that there is not.
+    """Raise `ConfigError` for a column that does not exist.
 
-    ``known`` has the fields of each source; ``None`` where only its answers will tell.
+    ``known`` has the fields of each source; ``None`` if only its answers show them.
     """
     for policy in policies:
         for column in read_by(policy):
@@ -59,7 +59,7 @@ def _mentioned(document: Document | None, policy: Policy, column: Source) -> str
 
 
 def _paths(data: Any, wanted: str) -> Iterator[tuple[Step, ...]]:
-    """Where in the data that text is."""
+    """The paths of that text in the data."""
     if data == wanted:
         yield ()
     parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()

@@ -1,4 +1,4 @@
-"""What filters said in a dry run: who refuses every node there is, and whose reasons people cannot read."""
+"""Analyses the filters' verdicts in a dry run: filters that refuse every node, and unreadable reasons."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 @dataclass
 class _Said:
-    """What one filter said of the nodes of a cluster, to all pods that were tried."""
+    """The verdicts of one filter about the nodes of a cluster, for all pods that were tried."""
 
     hook: Hook
     nodes: int
@@ -29,15 +29,15 @@ class _Said:
 
 
 class Refusals:
-    """What was said, question by question."""
+    """The verdicts of all filters."""
 
     def __init__(self) -> None:
         self._of_cluster: dict[int, _Said] = {}
         self._odd: dict[tuple[str, str], str] = {}
 
     def note(self, policy: Policy, decision: Decision, *, of_cluster: bool) -> None:
-        """What the filters of a policy said to one pod."""
-        # Values of sources are made up in a dry run: what is refused for them may pass in fact.
+        """Note the verdicts of a policy's filters for one pod."""
+        # In a dry run the values of sources are made up: a node refused for them may pass in production.
         telling = of_cluster and not any(isinstance(column, Source | Latch) for column in policy.columns)
         for outcome in decision.outcomes:
             if outcome.hook.spec.kind not in ("filter", "prefer"):
@@ -61,13 +61,13 @@ class Refusals:
 
     @property
     def hints(self) -> list[str]:
-        """What is odd about them."""
+        """Suggestions about the verdicts."""
         found = [_refuses_all(said) for said in self._of_cluster.values() if said.only_no]
         return [*found, *self._odd.values()]
 
 
 def _odd(policy: Policy, outcome: Outcome, texts: Counter[str]) -> Iterator[tuple[str, str]]:
-    """Reasons that people could not read, or kube-scheduler not count: what it is about, and a hint."""
+    """Reasons that people cannot read or kube-scheduler cannot count, each with a suggestion."""
     title, verdict = outcome.hook.title, outcome.verdict
     if verdict is None:
         return
@@ -94,7 +94,7 @@ def _odd(policy: Policy, outcome: Outcome, texts: Counter[str]) -> Iterator[tupl
 
 
 def _alike(texts: Counter[str]) -> list[str]:
-    """Two texts that are the same but for a number in them."""
+    """Two texts that differ only in a number."""
     alike: dict[str, list[str]] = {}
     for text in texts:
         alike.setdefault(_NUMBER.sub("0", text), []).append(text)
@@ -102,7 +102,7 @@ def _alike(texts: Counter[str]) -> list[str]:
 
 
 def _unread(policy: Policy, title: str, reason: Reason) -> Iterator[tuple[str, str]]:
-    """Sources that are said to help, and that the policy does not look at."""
+    """Sources in ``helped_by`` that the policy does not read."""
     read = {column.source for column in policy.columns if isinstance(column, Source | Latch)}
     for topic in sorted(reason.helped_by):
         name = topic.removeprefix(_SOURCE)
@@ -113,7 +113,7 @@ def _unread(policy: Policy, title: str, reason: Reason) -> Iterator[tuple[str, s
 
 
 def _texts(outcome: Outcome) -> Counter[str]:
-    """How many nodes were refused, by the text of the reason."""
+    """The number of refused nodes, by the text of the reason."""
     verdict = outcome.verdict
     if verdict is None:
         return Counter()

@@ -1,4 +1,4 @@
-"""A dry run of every hook on 0, 1 and 3 nodes: what would break in production breaks here, promises too."""
+"""The dry run: calls every hook with 0, 1 and 3 nodes, to find errors and broken promises early."""
 
 import contextlib
 import time
@@ -32,11 +32,11 @@ def rehearse(
     cluster: Snapshot | None = None,
     limits: Limits = NOT_LONG,
 ) -> list[str]:
-    """What went wrong, hook by hook; empty when all is well.
+    """The problems, hook by hook; empty if there are none.
 
     ``pods_known`` says whether the server will know the placed pods: a policy that reads ``cpu.free``
     cannot work with the nodes of a request alone. With a ``cluster`` its nodes are tried too.
-    `PolicyError` for a hook that does not return.
+    Raises `PolicyError` for a hook that does not return.
     """
     rehearsal = Rehearsal(pods_known=pods_known, cluster=cluster, limits=limits)
     for policy in policies:
@@ -45,7 +45,7 @@ def rehearse(
 
 
 class Rehearsal:
-    """A dry run of some policies, one after the other, and what was found."""
+    """A dry run of some policies, one after another, and its results."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class Rehearsal:
         limits: Limits = NOT_LONG,
         lines: Lines | None = None,
     ) -> None:
-        """``given`` are pods to ask about everywhere, ``there`` are those of the cluster's kinds.
+        """``given`` are pods to try on every stage, ``there`` are pods of the cluster's kinds.
 
-        What is run is noted in ``lines``.
+        The lines that are run are noted in ``lines``.
         """
         stages = [example_cluster(count) for count in (0, 1, 3)]
         if not pods_known:
@@ -75,28 +75,28 @@ class Rehearsal:
         self._seconds_left = limits.all_other_pods
         self._problems = Problems()
         self.late: list[str] = []
-        """Hooks that took longer than the server would wait; none where no ``limit_of`` was given."""
+        """Hooks that took longer than the server would wait; empty without ``limit_of``."""
         self.cut_short: list[str] = []
-        """Policies for which there was no time to ask about all pods."""
+        """Policies for which there was no time to try all pods."""
         self.refusals = Refusals()
-        """What filters said."""
+        """The verdicts of the filters."""
         self.called: set[int] = set()
         """The hooks that were called, by identity."""
 
     @property
     def failures(self) -> list[str]:
-        """What went wrong, hook by hook."""
+        """The problems, hook by hook."""
         return self._problems.texts
 
     def of(self, policy: Policy) -> None:
-        """Call every hook of the policy on each stage; `PolicyError` for one that does not return."""
+        """Call every hook of the policy on each stage; raises `PolicyError` for one that does not return."""
         attempt = TimedAttempt(limit_of=self._limit_of)
         in_time(policy, partial(self._ask, replace(policy, shadow=False)), self._limits, attempt)
         self.called.update(number for number, ran in attempt.ran.items() if ran.calls)
 
     def _ask(self, policy: Policy, attempt: TimedAttempt) -> None:
         every_pod = replace(policy, scope=EVERY_POD)
-        # Of the stages the last one, the cluster's where there is one, has the texts that are kept.
+        # Texts of the last stage, which is the cluster if there is one, are preferred.
         for rank, stage in enumerate(self._stages):
             if not self._asked(every_pod, plain_pod(), stage, attempt, rank=rank):
                 return
@@ -117,24 +117,24 @@ class Rehearsal:
                     f" {number} of {len(mine)} questions about other pods than a plain one"
                 )
                 return
-            # A text without the name of a pod is better: it is wrong for all of them.
+            # A text without the name of a pod is preferred: it fails for all pods.
             rank = -1 if stage is self._stages[-1] else -2
             if not self._asked(every_pod, pod, stage, attempt, rank=rank):
                 return
 
     def _asked(self, policy: Policy, pod: Pod, stage: Snapshot, attempt: TimedAttempt, *, rank: int) -> bool:
-        """Call every hook about one pod; whether it is worth going on."""
+        """Call every hook for one pod; whether to go on."""
         cluster = stage.with_readings(_readings(policy, stage))
         question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
-        # The plain one is none that anybody knows.
+        # Errors do not name the made-up pod, which the user does not know.
         attempt.pod = pod.key if rank < 0 else ""
         where = " (with no nodes)" if not len(cluster.nodes) else f" (for pod {pod.key})" if rank < 0 else ""
         for step in (self._filtered, *STEPS):
             with self._watching():
                 texts = list(step(policy, question, attempt))
             if attempt.late:
-                # A first call may load something: that is over before a server is asked anything. And whoever
-                # is watched is slower.
+                # A first call may load something, which a server does before its first request. And tracing
+                # makes hooks slower.
                 attempt.late.clear()
                 texts = list(step(policy, question, attempt))
             self._problems.add((text + where for text in texts), rank=rank)
@@ -153,10 +153,10 @@ class Rehearsal:
 def promises_unmade(
     policies: Sequence[Policy], *, cluster: Snapshot | None = None, limits: Limits = NOT_LONG
 ) -> list[Hook]:
-    """Hooks that could say ``reads="node"``, as far as a few nodes show, where answers would be known then.
+    """Hooks that could declare ``reads="node"``, as far as a few nodes show, if that would save calls.
 
-    One policy that looks at more than a node is enough to have all of them asked about each pod: then there
-    is nothing to be won, and nobody is named.
+    If one policy reads more than the node, all of them are called for each pod: then there is nothing to
+    gain, and no hook is named.
     """
     stage = cluster if cluster is not None and len(cluster.nodes) > 1 else example_cluster(3)
     question = Question(plain_pod(), stage.nodes, stage, datetime.now(UTC))
@@ -171,7 +171,7 @@ def promises_unmade(
 
 
 def _readings(policy: Policy, stage: Snapshot) -> Readings:
-    """Values of every source that the policy names, for the first nodes; the others have none."""
+    """Made-up values of every source that the policy declares, for the first nodes only."""
     fields: dict[str, dict[str, dict[str, Scalar]]] = {}
     for named in policy.columns:
         column = named.column if isinstance(named, Latch) else named

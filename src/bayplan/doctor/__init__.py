@@ -1,1 +1,1 @@
-"""What is wrong with a kube-scheduler's configuration, or with a cluster, before it bites."""
+"""Finds mistakes in a kube-scheduler's configuration or in a cluster, before they do harm."""

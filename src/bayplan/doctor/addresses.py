@@ -1,4 +1,4 @@
-"""Where kube-scheduler calls, and under which names: does anybody answer there?"""
+"""Checks the URLs and verbs that kube-scheduler calls."""
 
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -42,7 +42,7 @@ def _url(file: SchedulerFile, entry: Entry) -> Iterator[Finding]:
 
 
 def _hidden(text: str) -> str:
-    """The text without what may be a password."""
+    """The text without a possible password."""
     return text if "@" not in text else f"...@{text.rpartition('@')[2]}"
 
 
@@ -96,10 +96,10 @@ def _against(file: SchedulerFile, entry: Entry, ours: Ours) -> Iterator[Finding]
 
 
 def _of_another_family(called: str, listening: str) -> bool:
-    """Whether both are addresses, and nobody who calls the one gets to the other."""
+    """Whether both are IP addresses of different families, so that a call to one does not reach the other."""
     try:
         there, here = ip_address(called), ip_address(listening)
     except ValueError:
         return False
-    # Who listens on every address of IPv6 listens on those of IPv4, too.
+    # A server on every address of IPv6 listens on those of IPv4 too.
     return there.version != here.version and here != ip_address("::")

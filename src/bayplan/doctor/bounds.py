@@ -1,4 +1,4 @@
-"""Values that are right by themselves, and that kube-scheduler does not start with beside others."""
+"""Checks values that are valid alone, but with which kube-scheduler does not start in combination."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ _JITTER = 1.2
 
 
 def check_bounds(file: SchedulerFile, _: Setting) -> Iterator[Finding]:
-    """Pauses that end before they begin, and leases that are lost before they are renewed."""
+    """Backoffs whose maximum is below the initial value, and leases that expire before they are renewed."""
     yield from _backoff(file)
     yield from _leader_election(file)
 
@@ -37,7 +37,7 @@ def _backoff(file: SchedulerFile) -> Iterator[Finding]:
 
 def _leader_election(file: SchedulerFile) -> Iterator[Finding]:
     part = file.top.part("leaderElection", LEADER_ELECTION)
-    # Where nobody is elected, nobody looks at the rest.
+    # Without leader election, the other values are not used.
     if part.has("leaderElect") and not part.flag("leaderElect"):
         return
     lock = part.text("resourceLock")
@@ -49,7 +49,7 @@ def _leader_election(file: SchedulerFile) -> Iterator[Finding]:
         read = go_seconds(part.text(key)) if part.has(key) else 0.0
         if read is None:
             return
-        # 0s is the same as nothing.
+        # 0s means unset.
         seconds[key] = read or default
     lease, renew, retry = seconds.values()
     if retry <= 0:
@@ -66,5 +66,5 @@ def _leader_election(file: SchedulerFile) -> Iterator[Finding]:
 
 
 def _written(part: Part, *keys: str) -> Path:
-    """The first of the keys that is there: the other one is a default."""
+    """The first of the keys that is written; the others are defaults."""
     return next((part.at(key) for key in keys if part.has(key)), part.path)

@@ -1,4 +1,4 @@
-"""Several extenders beside each other: who binds, who comes last."""
+"""Checks several extenders together: which one binds, and their order."""
 
 from collections.abc import Iterator
 

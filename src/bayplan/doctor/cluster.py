@@ -1,4 +1,4 @@
-"""A live cluster as far as it was looked at, and what is wrong with it."""
+"""Checks of a live cluster, and the state of it that they use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,33 +32,33 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 @dataclass(frozen=True)
 class Handshake:
-    """What came of calling an extender from here."""
+    """The result of a TLS handshake with an extender."""
 
     where: Where
     name: str
     problem: str = ""
     """Why nobody answered."""
     refused: str = ""
-    """Why the certificate was not believed."""
+    """Why the certificate was not trusted."""
     ends: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a live cluster said."""
+    """The state of a live cluster, as far as it was read."""
 
     server: str
     version: str = ""
     skew_seconds: float | None = None
-    """How far its clock is ahead of ours."""
+    """How far the API server's clock is ahead of ours."""
     pods: Sequence[Mapping[str, Any]] = ()
-    """Those that are ours or ask for a scheduler in an annotation, as plain data."""
+    """Bayplan's own pods, and pods with the old scheduler annotation, as plain data."""
     rights: Sequence[Rights] = ()
     given: Given = field(default_factory=Given)
     """Configurations of kube-scheduler in ConfigMaps."""
     handshakes: Sequence[Handshake] = ()
     unseen: Sequence[str] = ()
-    """What the API server did not let us see."""
+    """What we have no right to read."""
 
     def found(self, trap: Trap, place: str, what: str, *, severity: Severity | None = None) -> Finding:
         """A finding about something in the cluster."""
@@ -107,7 +107,7 @@ def _annotations(cluster: Cluster) -> Iterator[Finding]:
 
 def _hens(cluster: Cluster, schedulers: Sequence[SchedulerFile]) -> Iterator[Finding]:
     for pod in cluster.pods:
-        # A static pod is nobody's to schedule.
+        # Static pods are not scheduled.
         if not is_bayplan(pod) or _MIRROR in (pod["metadata"].get("annotations") or {}):
             continue
         name = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER

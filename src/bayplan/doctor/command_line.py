@@ -1,4 +1,4 @@
-"""The command line of a container: which program it runs, with which flags, and where each is written."""
+"""Parses the command line of a container: the program, its flags, and their places in the manifest."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ class Flag:
 
 
 def arguments_of(container: Mapping[str, Any], at: Path, *, program: str, image: str) -> list[Word] | None:
-    """What the program is given; ``None`` where the container runs another one.
+    """The arguments of the program; ``None`` if the container runs another one.
 
     ``image`` is the name of the container's image: without a command it is the program that is run.
     """
@@ -32,7 +32,7 @@ def arguments_of(container: Mapping[str, Any], at: Path, *, program: str, image:
         for number, (_, word) in enumerate(words):
             if _base(word) == program:
                 return words[number + 1 :]
-            # Elsewhere it is a name among others: `kubectl logs kube-scheduler`.
+            # Elsewhere the word may be an argument: `kubectl logs kube-scheduler`.
             if number == 0 and _base(word) not in _LAUNCHERS and "=" not in word:
                 break
     return args if not command and image == program else None
@@ -79,7 +79,7 @@ def _of_script(path: Path, line: str) -> Iterator[list[Word]]:
             else:
                 command.append((path, word))
     except ValueError:
-        # Half of a quotation: the rest is on another line, and nobody's guess.
+        # An open quotation, which goes on in another line: skipped.
         return
     yield command
 

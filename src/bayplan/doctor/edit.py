@@ -1,6 +1,6 @@
-"""Small changes to a YAML or JSON text that leave everything else, comments included, as it was.
+"""Edits a YAML or JSON text in place, and leaves everything else, comments included, unchanged.
 
-A value is found by where the parser saw it; nothing is written anew that was not asked for.
+A value is found by the parser's marks; nothing else is rewritten.
 """
 
 import json
@@ -17,13 +17,13 @@ Pair = tuple[yaml.Node, yaml.Node]
 
 
 class CannotEdit(Exception):
-    """The text is not of a shape that can be changed in place."""
+    """The text cannot be edited in place."""
 
 
 def edited(text: str, document: int, repair: Repair) -> str:
-    """The text with one change in one of its documents; `CannotEdit` where there is no place for it.
+    """The text with one change in one of its documents; raises `CannotEdit`.
 
-    What came of it is read again: a text in which anything else changed is thrown away.
+    The result is parsed again: a text in which anything else changed is refused.
     """
     try:
         new = _attempt(text, document, repair)
@@ -32,7 +32,7 @@ def edited(text: str, document: int, repair: Repair) -> str:
         same = json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
     except (YamlError, ValueError, IndexError) as error:
         raise CannotEdit(f"it cannot be done in place: {error}") from error
-    # An anchor stands for several places, which change together.
+    # A value with an anchor is used in several places, which would all change.
     if not same and not ("&" in text and "*" in text):
         raise CannotEdit("something else would change")
     return new
@@ -143,7 +143,7 @@ def _added(text: str, parent: yaml.MappingNode, put: Put) -> str:
         at = _offset(text, value.end_mark)
         return f"{text[:at]}, {new}{text[at:]}"
     if not isinstance(value, yaml.ScalarNode) or value.start_mark.line != value.end_mark.line:
-        # Before it, then: a list or a mapping ends who knows where.
+        # Inserted before it: the end of a list or a mapping is hard to tell.
         at = _offset(text, key.start_mark)
         return f"{text[:at]}{new}{_newline(text)}{' ' * key.start_mark.column}{text[at:]}"
     at = _line_end(text, _offset(text, value.end_mark))
@@ -170,7 +170,7 @@ def _without(text: str, parent: yaml.MappingNode, pair: Pair) -> str:
             raise CannotEdit("nothing else is in the mapping")
         return text[:start] + text[_offset(text, parent.value[place + 1][0].start_mark) :]
     if len(parent.value) == 1:
-        # Nothing would be left, and nothing is null, which the API takes for an empty mapping.
+        # An empty text remains, which is null; the API takes that for an empty mapping.
         return f"{text[:start]}{{}}{text[end:]}"
     return text[:line] + text[_line_end(text, max(start, end - 1)) :]
 

@@ -1,4 +1,4 @@
-"""Every check over everything that was given: the one list of what doctor looks at."""
+"""Runs every check over all given files; the one list of doctor's checks."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -44,7 +44,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def examine(given: Given, setting: Setting) -> list[Finding]:
-    """Everything that is wrong, the worst first, then by place."""
+    """All findings, the worst first, then by place."""
     schedulers = [SchedulerFile(page) for page in given.schedulers]
     found = [finding for file in schedulers for check in CHECKS for finding in check(file, setting)]
     for page in given.policies:

@@ -1,4 +1,4 @@
-"""A corrected file: every repair that is known, again and again until nothing is left to repair."""
+"""Corrects a file: applies all known repairs, repeatedly, until none is left."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Looking at a live cluster: the only part of doctor that asks anybody anything."""
+"""Reads a live cluster; only this part of doctor sends requests."""
 
 import asyncio
 import time

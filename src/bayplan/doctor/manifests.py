@@ -1,4 +1,4 @@
-"""Pods, and what makes pods: who schedules them, and whether it is the one that waits for them."""
+"""Checks pods and pod templates: which scheduler places them, and whether that one depends on them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _NAME_LABELS = ("app.kubernetes.io/name", "app", "name", "component")
 
 
 def check_workload(page: Page, schedulers: Sequence[SchedulerFile]) -> Iterator[Finding]:
-    """A pod or a template: the old annotation, and the hen and the egg."""
+    """Check a pod or a template: the old annotation, and a pod whose scheduler waits for that pod."""
     base = pod_path(page.data)
     yield from _annotation(page, base)
     yield from _hen_and_egg(page, base, schedulers)

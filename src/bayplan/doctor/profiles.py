@@ -1,4 +1,4 @@
-"""Profiles: whose pods are scheduled, how many nodes are looked at, and what that means for an extender."""
+"""Checks profiles: scheduler names, the share of nodes that is scored, and the effect on an extender."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ _ALL_OFFERED_BELOW = 100
 
 
 def check_profiles(file: SchedulerFile, setting: Setting) -> Iterator[Finding]:
-    """Names, samples, and who waits when an extender is down."""
+    """Check scheduler names, sampling of nodes, and which pods wait while an extender is down."""
     yield from _names(file)
     if not file.entries:
         yield file.found(NO_EXTENDERS, file.top.at("extenders"), "no extender is named")

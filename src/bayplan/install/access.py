@@ -27,7 +27,7 @@ CLUSTER_ROLE: Tree = {
     "rules": rules(own=False),
 }
 
-# Where our Lease is, which need not be where we are.
+# In the namespace of the Lease, which may differ from ours.
 _BESIDE_THE_LEASE: Tree = {**metadata(), "namespace": Named("leaseNamespace")}
 ROLE: Tree = {
     "apiVersion": f"{_GROUP}/v1",

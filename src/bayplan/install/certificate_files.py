@@ -1,4 +1,4 @@
-"""A folder of certificates: made, looked at, renewed; each file is replaced in one step or not at all.
+"""Makes, shows and renews a folder of certificates; each file is replaced atomically.
 
 ``ca.crt`` is what both sides trust: one certificate, or two while a new CA takes over, and the first is that
 of ``ca.key``, which signs. The pairs are ``server.crt`` and ``.key``, ``client.crt`` and ``.key``.
@@ -113,7 +113,7 @@ def create_lost(
 
 
 def renew(directory: Path, *, before_days: float, now: datetime | None = None) -> list[Path]:
-    """Issue anew what ends within so many days, or has no key or no CA that fits; with its names."""
+    """Reissue certificates that expire within ``before_days``, or whose key or CA does not fit."""
     now = now or datetime.now(UTC)
     trusted, authority = _authority(directory)
     if trusted[0].days_left(now) <= before_days:
@@ -233,7 +233,7 @@ def _is_signed(directory: Path, purpose: Purpose) -> bool:
 
 
 def _moving(directory: Path) -> bool:
-    """Whether a next CA waits to sign; with one of its files alone nobody may go on as if there were none."""
+    """Whether a next CA waits to sign; true even if only one of its two files is there."""
     return any((directory / name).exists() for name in _NEXT)
 
 

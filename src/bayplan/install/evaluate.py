@@ -37,7 +37,7 @@ from bayplan.install.tree import (
 )
 
 NOTHING = object()
-"""What stands where a condition does not hold: the key or the item is left out."""
+"""The value of a node whose condition does not hold: its key or item is left out."""
 
 
 class _Dumper(yaml.SafeDumper):

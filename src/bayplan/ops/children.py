@@ -1,4 +1,4 @@
-"""The counter of each set of labels, remembered: prometheus_client looks it up under a lock each time."""
+"""Caches the children of a metric by labels: prometheus_client looks them up under a lock each time."""
 
 from typing import Generic, Protocol, TypeVar
 
@@ -10,14 +10,14 @@ class _Labelled(Protocol[M_co]):
 
 
 class Children(Generic[M_co]):
-    """Of one metric whose labels are never taken away again."""
+    """The children of one metric whose labels are never removed."""
 
     def __init__(self, metric: _Labelled[M_co]) -> None:
         self._metric = metric
         self._known: dict[tuple[str, ...], M_co] = {}
 
     def __call__(self, *labels: str) -> M_co:
-        """What counts for these labels."""
+        """The child for these labels."""
         known = self._known.get(labels)
         if known is None:
             known = self._known[labels] = self._metric.labels(*labels)

@@ -1,6 +1,6 @@
-"""When a certificate ends, read from its own bytes: `ssl` tells that only of a peer that it has verified.
+"""Reads when a certificate expires from its bytes: `ssl` says that only of a verified peer.
 
-Of the nested values that X.509 is made of, only the first few have to be walked over.
+Of the nested values of X.509, only the first few have to be parsed.
 """
 
 import re
@@ -17,12 +17,12 @@ _YEARS_OF_TWO_DIGITS_END = 2050
 
 
 def chain_ends(cert_file: Path) -> datetime | None:
-    """When the first certificate of a chain ends; ``None`` where none can be read."""
+    """When the first certificate of a chain expires; ``None`` if it cannot be read."""
     try:
         text = cert_file.read_text(errors="replace")
         ends = [certificate_ends(ssl.PEM_cert_to_DER_cert(pem)) for pem in _PEM.findall(text)]
     except (OSError, ValueError, IndexError, KeyError):
-        # OpenSSL judges certificates; a number for people to look at must not be stricter than it.
+        # OpenSSL validates certificates; this is only a number for people, and must not be stricter.
         return None
     return min(ends, default=None)
 
@@ -35,7 +35,7 @@ def certificate_ends(der: bytes) -> datetime:
     # serialNumber, signature, issuer, validity
     _, (tag, text) = _values(fields[3])
     end = datetime.strptime(text.decode("ascii"), _FORMATS[tag]).replace(tzinfo=UTC)
-    # Python's two digits turn over in 1969, those of X.509 in 1950.
+    # Two-digit years below 69 are 20xx in Python; in X.509 those below 50 are.
     return (
         end.replace(year=end.year - 100) if tag == _UTC_TIME and end.year >= _YEARS_OF_TWO_DIGITS_END else end
     )

@@ -1,23 +1,23 @@
-"""Health in the words of Kubernetes: ``/livez``, ``/readyz`` and ``/healthz``, with ``?verbose``."""
+"""Health checks in the format of Kubernetes: ``/livez``, ``/readyz`` and ``/healthz``, with ``?verbose``."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 Check = Callable[[], str]
-"""Answers ``""`` when all is well, else what is wrong."""
+"""Returns the problem, or ``""``."""
 
 
 @dataclass
 class Health:
-    """Named checks. Liveness is for what only a restart cures; readiness for what passes by itself."""
+    """Named checks. Liveness is for what only a restart cures; readiness for transient problems."""
 
     live: dict[str, Check] = field(default_factory=dict)
     ready: dict[str, Check] = field(default_factory=dict)
     notes: Callable[[], Mapping[str, str]] = dict
-    """What else is good to know, shown with ``?verbose``; it fails nothing."""
+    """Further information, shown with ``?verbose``; it does not affect health."""
 
     def results(self) -> dict[tuple[str, str], bool]:
-        """Whether each check passes, by its name and the endpoint that it is for."""
+        """Whether each check passes, by its name and endpoint."""
         return {
             (name, endpoint): not check()
             for endpoint, checks in (("livez", self.live), ("readyz", self.ready))

@@ -1,7 +1,7 @@
-"""Log lines for people, as JSON or as klog writes them; they say what they are about by the same keys.
+"""Log formats: for people, JSON and klog, all with the same keys.
 
-``generation`` stands on every line; ``pod``, ``node`` and ``decision`` where a line is about one. Whoever
-logs gives them as ``extra``; inside a hook the pod is known anyway.
+Every line has ``generation``; a line about a pod, a node or a decision has ``pod``, ``node`` or ``decision``.
+The caller passes them as ``extra``; inside a hook ``pod`` is set anyway.
 """
 
 import logging
@@ -19,28 +19,28 @@ LogFormat = Literal["text", "json", "klog"]
 
 _ENCODER = msgspec.json.Encoder()
 _KLOG_LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
-# All that ends a line somewhere, or that a terminal obeys: as Python writes it, and as JSON can.
+# Characters that end a line or control a terminal are escaped, as Python writes them and JSON can.
 _BEYOND_ASCII = (*range(0x7F, 0xA0), 0x2028, 0x2029)
 _CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *_BEYOND_ASCII) if code != 9}
 _JSON_CONTROLS = {code: f"\\u{code:04x}" for code in _BEYOND_ASCII}
-# One number for the process: a line that is written during a reload belongs to neither.
+# One number for the process: lines during a reload are not told apart.
 _generation = 1
 
 
 def set_generation(number: int) -> None:
-    """Which configuration is at work from now on, for every line."""
+    """Set the generation of the configuration, which every line shows."""
     global _generation  # noqa: PLW0603 - logging is one for the process, and so is this
     _generation = number
 
 
 def set_up_logging(*, level: str = "INFO", format: LogFormat = "text") -> None:
-    """Send the log to stderr, once for the whole process."""
+    """Send the log of the whole process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_FORMATTERS[format]())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # One line a request is too much at 300 pods a second; our own metrics count them.
+    # No access log: a line per request is too much at 300 pods a second; metrics count requests.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
 
 
@@ -48,7 +48,7 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         message = _one_line(_text(record))
         said = {word.strip(":;,()") for word in message.split()}
-        # People need not be told what the message says, nor of the first generation.
+        # For people: without keys that the message has already, and without the first generation.
         about = "".join(
             f" {key}={_one_line(str(value))}" for key, value in _about(record).items() if value not in said
         )
@@ -94,7 +94,7 @@ _FORMATTERS: dict[str, type[logging.Formatter]] = {
 
 
 def _about(record: logging.LogRecord) -> dict[str, str | int]:
-    """The pod, the node and the decision that the line is about, as far as it is about one."""
+    """The pod, the node and the decision of the line, as far as it has them."""
     known = {
         "pod": getattr(record, "pod", "") or CURRENT_POD.get(),
         "node": getattr(record, "node", ""),
@@ -114,7 +114,7 @@ def _stamp(record: logging.LogRecord, *, timespec: str = "seconds") -> str:
 
 
 def _one_line(text: str) -> str:
-    """Names come from requests, texts from annotations: none of them may forge a line, or rule a terminal."""
+    """Escape a text: names and annotations must neither forge a log line nor control a terminal."""
     return text if text.isprintable() else text.translate(_CONTROLS)
 
 
@@ -127,12 +127,12 @@ def _text(record: logging.LogRecord) -> str:
 
 
 def _encodable(text: str) -> str:
-    """The text without halves of surrogate pairs: no encoding has a place for them."""
+    """The text without lone surrogates, which cannot be encoded."""
     return text.encode(errors="backslashreplace").decode()
 
 
 class Sparingly:
-    """Lets a message through once in a while, and says how many it held back."""
+    """Rate-limits a message, and says how many were suppressed."""
 
     def __init__(self, *, every_seconds: float = 10.0) -> None:
         self._every = every_seconds
@@ -140,7 +140,7 @@ class Sparingly:
         self._held: dict[str, int] = {}
 
     def warn(self, log: logging.Logger, key: str, message: str, **about: str | int) -> None:
-        """Log ``message`` unless one with the same key went out just now; ``about`` as in ``extra``."""
+        """Log ``message`` unless one with the same key was logged just now; ``about`` as in ``extra``."""
         now = time.monotonic()
         if now - self._last.get(key, -self._every) < self._every:
             self._held[key] = self._held.get(key, 0) + 1
@@ -151,5 +151,5 @@ class Sparingly:
         held = self._held.pop(key, 0)
         self._last[key] = now
         more = f" (and {held} times more)" if held else ""
-        # The line belongs to whoever warns.
+        # Report the caller's file and line.
         log.warning("%s%s", message, more, extra=about, stacklevel=2)

@@ -1,4 +1,4 @@
-"""Prometheus metrics. kube-scheduler has none for the time it spends in an extender: these are all."""
+"""Prometheus metrics of Bayplan. kube-scheduler itself has none about the time it spends in an extender."""
 
 import platform
 from collections.abc import Iterable
@@ -27,14 +27,14 @@ from bayplan.ops.own import Families, render_own
 from bayplan.ops.shadow_metrics import ShadowMetrics
 from bayplan.ops.source_metrics import SourceMetrics
 
-# Texts come from policies: a policy which writes numbers into them must not fill the server's memory.
+# Reasons come from policies: one that writes numbers into them must not fill the server's memory.
 _REASONS_LIMIT = 200
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 2.5e8)
 _RESULTS = ("ok", "error", "invalid", "overload")
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-# A second series beside each counter, which nobody asks for.
+# Disable the ``_created`` series beside each counter.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -44,7 +44,7 @@ class Metrics:
     def __init__(self, *, version: str, verbs: Iterable[str] = ()) -> None:
         self.registry = CollectorRegistry()
         self.edition = current_edition()
-        """The policies at work, which may have metrics of their own."""
+        """The edition of the current policies, which may have metrics of their own."""
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         counter = partial(Counter, registry=self.registry)
@@ -181,7 +181,7 @@ class Metrics:
         self._begin(verbs)
 
     def _begin(self, verbs: Iterable[str]) -> None:
-        """A series that is not there before its first event hides that event from `increase`."""
+        """Create the series at 0: `increase` would miss the first event of a new series."""
         self._count_for_every_pod()
         self.view_max_age.set(float("inf"))
         self.reload_ok.set(1)
@@ -214,7 +214,7 @@ class Metrics:
                 self.policy_failures.labels(hook.policy, kind).inc(count)
 
     def decided(self, verb: str, decision: Decision, *, observe: bool) -> None:
-        """Count what a decision says."""
+        """Count a decision."""
         groups = [(outcome.hook.policy, reason, len(rows)) for outcome, reason, rows in decision.groups()]
         self.judged(verb, groups, of=len(decision.nodes), mode="observe" if observe else "decide")
         for outcome, reason, rows in decision.shadow_groups():
@@ -225,7 +225,7 @@ class Metrics:
     def judged(
         self, verb: str, refused: Iterable[tuple[str, Reason, int]], *, of: int, mode: str = "decide"
     ) -> None:
-        """Count nodes that were refused, by policy and reason, and the rest of them, which passed."""
+        """Count the refused nodes by policy and reason, and the nodes that passed."""
         count = 0
         for policy, reason, nodes in refused:
             count += nodes
@@ -234,15 +234,15 @@ class Metrics:
         self._nodes_of(verb, "passed").inc(of - count)
 
     def prepared(self, result: str) -> None:
-        """Count what became of scores that were worked out ahead of time: ``used`` or ``unused``."""
+        """Count scores that were computed ahead of time: ``used`` or ``unused``."""
         self.scores_ahead.labels(result).inc()
 
     def left_out(self, nodes: int) -> None:
-        """Count the nodes that passed a filter and were not told."""
+        """Count the nodes that passed a filter and were left out of the answer."""
         self._nodes_of("filter", "left-out").inc(nodes)
 
     def preempted(self, decision: PreemptDecision, *, observe: bool) -> None:
-        """Count what was said about candidates for preemption."""
+        """Count the candidates of a preemption."""
         self._nodes_of("preempt", "passed").inc(len(decision.kept))
         self._nodes_of("preempt", "refused").inc(len(decision.dropped))
         if decision.judged:
@@ -259,7 +259,7 @@ class Metrics:
         self._rejections_of(policy, reason, mode).inc(count)
 
     def know_policies(self, health: dict[str, bool]) -> None:
-        """Which policies are at work, and whether each is healthy."""
+        """Set the current policies, and whether each is healthy."""
         self.policy_healthy.clear()
         for policy, healthy in health.items():
             self.policy_healthy.labels(policy).set(healthy)
@@ -267,11 +267,11 @@ class Metrics:
                 self.policy_failures.labels(policy, kind)
 
     def recorded(self, result: str) -> None:
-        """Count a decision that a recording got, or did not: written, dropped or failed."""
+        """Count a decision in the recording: written, dropped or failed."""
         self.recordings.labels(result).inc()
 
     def journaled(self, result: str) -> None:
-        """Count a decision that the journal on disk got, or did not: written, dropped or failed."""
+        """Count a decision in the journal on disk: written, dropped or failed."""
         self.journal_lines.labels(result).inc()
 
     def reloaded(self, result: str) -> None:

@@ -1,6 +1,6 @@
-"""Traces as OpenTelemetry spans: one for a request or attempt, and below it one for each hook and API call.
+"""Exports traces as OpenTelemetry spans: one per request or attempt, with one per hook and API call below it.
 
-This is the only file that imports OpenTelemetry, and nobody imports it unless traces are wanted.
+Only this file imports OpenTelemetry, and it is imported only if traces are enabled.
 """
 
 import time
@@ -32,7 +32,7 @@ class OtelTracing:
     """Hands traces to an exporter, in the background and in batches."""
 
     def __init__(self, exporter: SpanExporter, *, sample_ratio: float, version: str) -> None:
-        # Whoever calls us with a trace of their own decides for us too.
+        # A caller with a trace of its own decides whether ours is sampled.
         sampler = ParentBased(TraceIdRatioBased(sample_ratio))
         resource = Resource.create({"service.name": "bayplan", "service.version": version})
         self._provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
@@ -43,7 +43,7 @@ class OtelTracing:
     def tell(self, trace: Trace, *, seconds: float, result: str, error: str) -> None:
         """Hand on a request that was answered."""
         trace.ended = True
-        # One look at both clocks for the whole trace: its parts keep their places to each other.
+        # Both clocks are read once per trace, so that its parts keep their relative times.
         offset = time.time_ns() - time.perf_counter_ns()
         caller = {name.lower(): value for name, value in trace.headers.items()}
         span = self._tracer.start_span(

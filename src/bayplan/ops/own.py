@@ -1,7 +1,7 @@
-"""Metrics that policies make themselves: each load of them has its own, which go when it goes.
+"""Metrics that policies define themselves; each edition has its own registry, which goes with it.
 
-``Counter("licences", "...")`` in a policy is meant for the registry that `prometheus_client` has for
-everybody. There a second load would meet the first one's counter, and a load that is refused would leave
+``Counter("licences", "...")`` in a policy registers in the global registry of `prometheus_client`.
+There a second load would collide with the first one's counter, and a refused load would leave
 its own behind. So what a policy registers there is put into a registry of its edition instead.
 """
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _warnings = Sparingly()
 _registries: WeakKeyDictionary[Edition, CollectorRegistry] = WeakKeyDictionary()
-# We have our own of them, without those of the garbage collector.
+# Bayplan exports its own process metrics, without those of the garbage collector.
 _EVERYBODYS = {
     family.name
     for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
@@ -41,7 +41,7 @@ class Families(list[Metric]):
     """Metrics that are collected already."""
 
     def collect(self) -> Iterable[Metric]:
-        """Themselves."""
+        """The metrics."""
         return self
 
 

@@ -1,4 +1,4 @@
-"""Metrics of the second scheduler, under the names that people know from kube-scheduler, with our prefix."""
+"""Metrics of ``bayplan schedule``: the names of kube-scheduler's, with our prefix."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -72,7 +72,7 @@ class ScheduleMetrics:
                 self.reports.labels(kind, result)
 
     def know(self, profiles: Iterable[str]) -> None:
-        """A series that is not there before its first event hides that event from `increase`."""
+        """Create the series at 0: `increase` would miss the first event of a new series."""
         for profile in profiles:
             for result in RESULTS:
                 self.attempts.labels(result, profile)
@@ -84,7 +84,7 @@ class ScheduleMetrics:
 
     def bound(self, *, attempts: int, seconds: float) -> None:
         """Count a pod that has its node, ``seconds`` after it was first seen."""
-        # As in kube-scheduler: whoever needed more than 15 is one of them.
+        # As in kube-scheduler: more than 15 attempts share one label value.
         self.sli_duration.labels(str(attempts) if attempts <= 15 else "15+").observe(seconds)
 
     def waiting(self, counts: dict[str, int]) -> None:

@@ -55,7 +55,7 @@ class ShadowMetrics:
         self.reload_ok.set(1)
 
     def begin_at_zero(self, verbs: Iterable[str]) -> None:
-        """A series that is not there before its first event hides that event from `increase`."""
+        """Create the series at 0: `increase` would miss the first event of a new series."""
         for verb in verbs:
             for result in _VERB_RESULTS[verb]:
                 self.decisions.labels(verb, result)

@@ -1,6 +1,6 @@
-"""What one request was made of, written down while it is answered, and told as spans afterwards.
+"""Collects the steps of a request while it is answered, to be exported as spans afterwards.
 
-Nothing is measured here that is not measured anyway: hooks bring their own times, and so do requests to the
+Nothing is measured only for traces: hooks are timed anyway, and so are requests to the
 API server. Where tracing is off there is no current `Trace`, and all of this is one look at a variable.
 """
 
@@ -57,7 +57,7 @@ class Trace:
 
 
 class Tracing(Protocol):
-    """Whoever takes traces."""
+    """Receives traces."""
 
     def tell(self, trace: Trace, *, seconds: float, result: str, error: str) -> None:
         """Hand on a request that was answered."""
@@ -133,6 +133,6 @@ def note_api_call(method: str, path: str, *, began: float, seconds: float, error
 
 
 def current_trace() -> Trace | None:
-    """The current one; what goes on in the background after the answer belongs to nobody."""
+    """The current trace; ``None`` for background work after the answer."""
     trace = _current.get()
     return None if trace is None or trace.ended else trace

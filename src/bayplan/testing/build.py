@@ -132,13 +132,13 @@ def make_cluster(
 
 
 def _check_amounts(quantities: _Quantities) -> None:
-    """`QuantityError` now, and not when a policy reads it: one that does not would pass its test."""
+    """Raise `QuantityError` now, not only when a policy reads the value: a test would pass wrongly."""
     for resource, quantity in quantities.items():
         amount(resource, quantity)
 
 
 def _check_values(source: str, values: Any, names: Sequence[str]) -> None:
-    """Values of a node that is not there would be values of no node, and a test would pass without them."""
+    """Raise an error for values of an unknown node, without which a test would pass wrongly."""
     if not isinstance(values, Mapping):
         raise TypeError(f"source {source!r}: want values by node, such as {{'node-a': 0.2}}; got {values!r}")
     for name in values:
@@ -150,7 +150,7 @@ def _check_values(source: str, values: Any, names: Sequence[str]) -> None:
 def _objects(
     what: str, given: Sequence[Mapping[str, Any]], example: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Taints or tolerations; ``TypeError`` for one that is written as for kubectl."""
+    """Taints or tolerations; raises ``TypeError`` for the notation of kubectl."""
     for one in given:
         if not isinstance(one, Mapping):
             raise TypeError(f"{what} are written as in a manifest, such as [{example!r}]; got {one!r}")
@@ -158,7 +158,7 @@ def _objects(
 
 
 def _texts(what: str, given: Mapping[str, str] | None) -> dict[str, str]:
-    """Labels or annotations; ``TypeError`` for a value that is no text, as the API server would say."""
+    """Labels or annotations; raises ``TypeError`` for a value that is no text, as the API server would."""
     found = dict(given or {})
     for key, value in found.items():
         if not isinstance(value, str):

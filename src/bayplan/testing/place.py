@@ -16,14 +16,14 @@ from bayplan.testing.run import ready
 
 @dataclass(frozen=True)
 class Placed:
-    """Where pods went, and why others did not."""
+    """The nodes of the placed pods, and why other pods were not placed."""
 
     nodes: dict[str, str]
     """The node of each pod that has one, by the pod's name."""
     refused: dict[str, str]
-    """What the others are told, by name: the words of their event."""
+    """The event messages of the pods that were not placed, by name."""
     annotations: dict[str, dict[str, str]]
-    """What is written on those that got something, by name."""
+    """The annotations of allocations, by pod name."""
     domains: dict[str, str]
     """The rack or zone of each gang that has to be in one, by the gang's name."""
     cluster: Snapshot

@@ -22,7 +22,7 @@ class Queued:
     order: list[str]
     """Names of the pods that are let in, the next one first."""
     held: dict[str, str]
-    """Why the others are not, by name."""
+    """Why the other pods are not let in, by name."""
 
 
 def queue_up(

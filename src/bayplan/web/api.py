@@ -1,4 +1,4 @@
-"""Decisions as JSON: the list, and one in full."""
+"""Decisions as JSON: the list of summaries, and one decision in full."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""HTTP for the page: HTML for people, JSON under ``/api``; loopback, or with a token."""
+"""The HTTP server of the page: HTML for people, JSON under ``/api``; on loopback, or with a token."""
 
 import asyncio
 import contextlib
@@ -44,36 +44,36 @@ _HEADERS = {
 }
 _Query = TypeVar("_Query", bound=msgspec.Struct)
 Work = Callable[[], web.Response]
-"""What is done in the page's own thread."""
+"""Renders a response, in the page's own thread."""
 
 
 class PageApp:
-    """Answers whoever looks. Made in the event loop that serves it."""
+    """Answers the requests to the page. Must be made in the event loop that serves it."""
 
     def __init__(self, sight: Sight, *, token_file: Path | None = None) -> None:
         self._sight = sight
         self._door = Door(token_file)
         self._lines = Lines()
         self.live = Live()
-        # One thread: pages wait for one another, and the event loop never waits for a page.
+        # One thread renders all pages, so that the event loop never waits for one.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="page")
         self._series = Series(later=self._have_done)
         sight.journal.on_entry += [self._series.add, self.live.add]
 
     def close(self) -> None:
-        """Let everybody go who listens, and look no more."""
+        """End all streams, and observe no more decisions."""
         for told in (self._series.add, self.live.add):
             self._sight.journal.on_entry.remove(told)
         self.live.end()
         self._thread.shutdown(wait=False)
 
     def _have_done(self, work: Callable[[], None]) -> None:
-        # A policy thread may come after the page is closed.
+        # A policy thread may add an entry after the page is closed.
         with contextlib.suppress(RuntimeError):
             self._thread.submit(work)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, whatever it is."""
+        """Answer one request."""
         if refused := self._refused(request):
             return refused
         if request.path == "/api/events":
@@ -93,7 +93,7 @@ class PageApp:
         return _said(503, "the server is shutting down") if self.live.ended else None
 
     def _route(self, path: str, query: Mapping[str, str]) -> web.Response | Work:
-        """What answers the path, with what only the event loop may look at taken already."""
+        """The work that answers the path; state that only the event loop may read is captured here."""
         if path.startswith("/api/"):
             return self._api(path, query)
         pages = {"/": self._list, "/cluster": self._cluster, "/shadow": self._shadow, "/state": self._state}
@@ -208,7 +208,7 @@ def _known(query: Mapping[str, str], kind: type[_Query]) -> dict[str, str]:
 
 
 def _lenient(query: Mapping[str, str], kind: type[_Query]) -> _Query:
-    """What a page is asked for; what cannot be read counts as not said, since people edit addresses."""
+    """Decode the query; unreadable parameters are ignored, since people edit URLs."""
     found = kind()
     for name, text in _known(query, kind).items():
         try:
@@ -227,7 +227,7 @@ def _static(name: str) -> web.Response:
 
 
 def _html(page: Html, *, status: int = 200) -> web.Response:
-    # Half a surrogate pair can stand in a JSON text, and in no page.
+    # JSON may have lone surrogates, which cannot be encoded in a page.
     body = page.encode(errors="replace")
     return web.Response(status=status, body=body, content_type="text/html", charset="utf-8", headers=_HEADERS)
 

@@ -1,4 +1,4 @@
-"""Who may look: with the token, or, where there is none, whoever is on this machine and says so."""
+"""Access control of the page: callers with the token, or without a token callers on this machine."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ _ASK = {"WWW-Authenticate": 'Basic realm="Bayplan", charset="UTF-8"'}
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why somebody is not let in."""
+    """Why a caller is refused."""
 
     status: int
     text: str
@@ -26,20 +26,21 @@ class Refusal:
 
 
 class Door:
-    """Looks at each request; the token's file is read each time, so that it can be replaced."""
+    """Checks each request; the token's file is read each time, so that it can be replaced."""
 
     def __init__(self, token_file: Path | None) -> None:
         self._token_file = token_file
         self._problem = ""
 
     def refusal(self, request: web.BaseRequest) -> Refusal | None:
-        """``None`` for those who may come in."""
+        """Why the request is refused; ``None`` if it is allowed."""
         if self._token_file is None:
-            # A page of somebody else whose name leads to 127.0.0.1 must not read ours through a browser.
+            # Against DNS rebinding: a foreign page whose name resolves to 127.0.0.1 must not read ours.
             if _is_here(request.headers.get("Host", "")):
                 return None
             return Refusal(403, "without a token this page is for 127.0.0.1 and localhost alone")
-        # The API server's proxy keeps `Authorization` to itself: through it the token has a name of its own.
+        # The API server's proxy does not forward `Authorization`: through it the token has a header of its
+        # own.
         own = request.headers.get("Bayplan-Token", "")
         if self._knows(f"Bearer {own}" if own else request.headers.get("Authorization", "")):
             return None
@@ -53,12 +54,12 @@ class Door:
         elif kind.lower() != "bearer":
             return False
         wanted = self._wanted()
-        # A header may hold bytes that are no UTF-8.
+        # A header may have bytes that are no UTF-8.
         given = sent.strip().encode(errors="surrogateescape")
         return bool(wanted) and hmac.compare_digest(given, wanted.encode())
 
     def _wanted(self) -> str:
-        """The token; empty where there is none, which the caller cannot know and the log says once."""
+        """The token; empty if its file has none, which is logged once and not told to the caller."""
         wanted, problem = "", "there is no token in it"
         try:
             wanted = self._token_file.read_text().strip() if self._token_file else ""
@@ -81,7 +82,7 @@ def _is_here(host: str) -> bool:
 
 
 def _password(sent: str) -> str:
-    """The password of a browser's login; whatever user name people typed."""
+    """The password of a browser's login; the user name is ignored."""
     try:
         return base64.b64decode(sent, validate=True).decode().partition(":")[2]
     except (binascii.Error, UnicodeDecodeError, ValueError):

@@ -1,7 +1,7 @@
-"""News for whoever has the page open, as server-sent events: there are new decisions; or a tick.
+"""Server-sent events for open pages: there are new decisions, or a tick.
 
-News is cheap to make and the same for all: the browser fetches what it shows. A caller that does not read
-is cut off; browsers come back by themselves.
+An event is cheap and the same for all: the browser then fetches what it shows. A caller that does not read
+is cut off; browsers reconnect by themselves.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ _RETRY_MILLISECONDS = 3000
 
 
 class Live:
-    """Tells of new decisions. Told by policy threads, serves in the event loop."""
+    """Announces new decisions: `add` is called by policy threads, `stream` runs in the event loop."""
 
     def __init__(
         self,
@@ -40,35 +40,35 @@ class Live:
 
     @property
     def clients(self) -> int:
-        """How many listen."""
-        # Who has hung up is written to once more before the stream ends; it counts no more.
+        """The number of listening callers."""
+        # A closed connection gets one more write before its stream ends, but no longer counts.
         sockets = (each.transport for each in self._requests.values())
         return sum(socket is not None and not socket.is_closing() for socket in sockets)
 
     @property
     def ended(self) -> bool:
-        """Whether everybody was let go."""
+        """Whether all streams were ended."""
         return self._ended
 
     def add(self, entry: Entry) -> None:
-        """Tell of an entry, from any thread."""
+        """Announce an entry, from any thread."""
         if not self._requests or self._ended:
             return
         self._latest = entry.number
-        # Waking the loop costs more than the news does: who is on the way tells of this entry, too.
+        # Waking the loop is expensive: a wake-up that is already on its way covers this entry too.
         if not self._on_the_way:
             self._on_the_way = True
-            # A loop that has just ended takes nothing more, and nobody listens.
+            # The loop has just ended, and nobody listens.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._told)
 
     def end(self) -> None:
-        """Let everybody go."""
+        """End all streams."""
         self._ended = True
         self._wake()
 
     async def stream(self, request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
-        """Tell one caller, until it goes."""
+        """Send events to one caller until it disconnects."""
         if self.clients >= self._max_clients:
             text = f"{self.clients} pages are open already; close one"
             return web.Response(status=503, text=text, headers={**headers, "Retry-After": "10"})
@@ -81,7 +81,7 @@ class Live:
             await response.prepare(request)
             await self._tell(response)
         except (ConnectionError, TimeoutError):
-            # Gone, or reads too slowly: what is left for it is thrown away.
+            # Disconnected, or too slow: drop what is buffered for it.
             if request.transport is not None:
                 request.transport.abort()
         finally:
@@ -95,7 +95,7 @@ class Live:
             if self._newest == seen:
                 await self._news()
             if self._newest != seen and not self._ended:
-                # Decisions come in threes and in bursts: one word for all of them.
+                # Decisions come in bursts: one event for all of them.
                 await asyncio.sleep(self._gather_seconds)
                 seen = self._newest
                 await self._write(response, f"event: decisions\ndata: {seen}\n\n")
@@ -118,7 +118,7 @@ class Live:
             await response.write(text.encode())
 
     def _told(self) -> None:
-        # Before the look: whoever comes after it sends somebody else.
+        # Reset before `_latest` is read, so that a later entry wakes the loop again.
         self._on_the_way = False
         self._newest = max(self._newest, self._latest)
         self._wake()

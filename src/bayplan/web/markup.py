@@ -1,4 +1,4 @@
-"""HTML that is escaped by construction: what was not made by `tag` is text, wherever it comes from."""
+"""HTML that is escaped by construction: everything that was not made by `tag` is escaped as text."""
 
 from collections.abc import Iterable
 from html import escape
@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 
 class Html(str):
-    """Text that is markup already; everything else is escaped before it is put anywhere."""
+    """Text that is markup already; all other text is escaped."""
 
     __slots__ = ()
 
@@ -18,7 +18,7 @@ _VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 
 def esc(text: object) -> Html:
-    """Text as markup: what is `Html` stays as it is."""
+    """Escape text; `Html` stays as it is."""
     return text if isinstance(text, Html) else Html(escape(str(text), quote=True))
 
 
@@ -31,12 +31,12 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:
 
 
 def together(children: Iterable[Child]) -> Html:
-    """Pieces one after the other; lists are opened, ``None`` is nothing."""
+    """Concatenate pieces; lists are flattened, ``None`` is skipped."""
     return Html("".join(map(_piece, children)))
 
 
 def link(path: str, **query: object) -> str:
-    """An address with these parameters, without those that are empty."""
+    """A URL with these parameters, without the empty ones."""
     given = {key: value for key, value in query.items() if value is not None and value != ""}
     return f"{path}?{urlencode(given)}" if given else path
 

@@ -1,8 +1,8 @@
-"""What happened over time, in steps of five seconds: how much, how fast, how often refused.
+"""Time series of decisions in steps of five seconds: counts, durations, refusals.
 
-A ring of a quarter of an hour. Times are counted in bins a fifth apart, so that a step is as large for a
-thousand decisions as for one. Whoever decides only puts an entry down: it is counted by those who look, or
-by a thread that has time.
+It covers a quarter of an hour. Durations are counted in bins a fifth apart, so that a step is as large for a
+thousand decisions as for one. `add` only stores an entry: it is counted when the series is read, or
+by a background thread.
 """
 
 import math
@@ -26,18 +26,18 @@ OTHER = "other policies"
 
 @dataclass
 class Moment:
-    """Five seconds."""
+    """One step of five seconds."""
 
     at: int
-    """When it began, in seconds since 1970."""
+    """The beginning of the step, in seconds since 1970."""
     results: Counter[str] = field(default_factory=Counter)
     """Decisions by result."""
     refused: Counter[str] = field(default_factory=Counter)
-    """Nodes refused, by policy."""
+    """Refused nodes, by policy."""
     bins: dict[str, Counter[int]] = field(default_factory=dict)
 
     def percentile(self, verb: str, part: float) -> float | None:
-        """Seconds that this part of the decisions stayed under; ``None`` where there were none."""
+        """The percentile of the durations, in seconds; ``None`` without decisions."""
         bins = self.bins.get(verb)
         if not bins:
             return None
@@ -50,27 +50,27 @@ class Moment:
 
 
 class Series:
-    """The last moments. Written by whoever writes the journal, read by anybody."""
+    """The last steps. Any thread may add and read."""
 
     def __init__(self, *, later: Callable[[Callable[[], None]], object] = lambda work: work()) -> None:
-        """``later`` has work done by somebody who has time."""
+        """``later`` runs work in a background thread."""
         self._later = later
         self._waiting: deque[Entry] = deque()
         self._moments: deque[Moment] = deque(maxlen=STEPS)
         self._lock = threading.Lock()
 
     def add(self, entry: Entry) -> None:
-        """Have a decision counted."""
+        """Add a decision."""
         self._waiting.append(entry)
         count = len(self._waiting)
         if count % _BATCH == 0:
             self._later(self.count)
         if count > _MOST_WAITING:
-            # Nobody has time, and entries must not pile up.
+            # The background thread is busy, and entries must not pile up.
             self._count_one()
 
     def count(self) -> None:
-        """Count all that were put down."""
+        """Count the stored entries."""
         while self._count_one():
             pass
 
@@ -100,7 +100,7 @@ class Series:
         return every_step(known, now)
 
     def _moment(self, at: int) -> Moment:
-        # A thread may come a little late, or a clock go back: its decision counts in the newest step.
+        # An entry may be late, or the clock may go back: it counts in the newest step.
         if not self._moments or self._moments[-1].at < at:
             self._moments.append(Moment(at))
         return self._moments[-1]
@@ -116,5 +116,5 @@ def every_step(known: Mapping[int, Moment], now: float) -> list[Moment]:
 
 
 def verbs_of(moments: Iterable[Moment]) -> list[str]:
-    """The verbs whose time was taken."""
+    """The verbs with durations."""
     return sorted({verb for moment in moments for verb in moment.bins})

@@ -1,4 +1,4 @@
-"""What the page can see of a server: it reads, and changes nothing."""
+"""The read-only view that the page has of a server."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Expressions in CEL: compiled, checked against what Bayplan keeps, and run once a distinct value."""
+"""CEL expressions: compiled, checked against the fields that Bayplan keeps, run once per distinct value."""

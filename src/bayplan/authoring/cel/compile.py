@@ -1,6 +1,6 @@
-"""From the text of an expression to one that can run: compiled, checked, bounded.
+"""Compiles an expression, checks it, and bounds its cost.
 
-Every error says what is wrong, and shows the expression with a caret under the place.
+Every error shows the expression with a caret under the place.
 """
 
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cel_expr_python import cel
 
 LENGTH_LIMIT = 5_000
-# Each of these doubles what it is called on before anything is checked.
+# Each of these macros doubles its operand before anything is checked.
 _DOUBLING = re.compile(r"\bopt(?:Flat)?Map\b")
 _DOUBLING_LIMIT = 4
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
@@ -28,7 +28,7 @@ _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'.*")
 _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$")
 _EXPECTING = re.compile(r" expecting \{.*")
 _SYNTAX = "Syntax error"
-# What people write who come from Python, SQL or a manifest, and what CEL has for it.
+# Operators of Python, SQL and manifests, and their spelling in CEL.
 _OTHER_LANGUAGES = (
     (re.compile(r"and\b"), "CEL has && for and"),
     (re.compile(r"or\b"), "CEL has || for or"),
@@ -46,7 +46,7 @@ _FUNCTIONS = (
     *("lowerAscii", "replace", "reverse", "split", "substring", "trim", "upperAscii"),
     *("hasValue", "optFlatMap", "optMap", "or", "orValue", "value"),
 )
-# Functions that take or hand on quantities; all others would see the bytes that they travel as.
+# Functions that may take quantities; all others would see the bytes that represent them.
 _FOR_QUANTITIES = frozenset(
     [*quantity.FUNCTIONS, "_==_", "_!=_", "_?_:_", "@in", "optional.of", "orValue", "or", "value"]
 )
@@ -69,15 +69,15 @@ class Compiled:
     program: "cel.Expression"
     reads: Reads
     returns: str
-    """``BOOL``, ``INT``, ``DYN``, ...: what is known about its result."""
+    """The type of the result: ``BOOL``, ``INT``, ``DYN``, ..."""
     steps: int
-    """The most that it can take."""
+    """The upper bound of its cost."""
     tree: Tree
     variables: tuple[str, ...]
 
 
 def compile_expression(text: str, variables: Sequence[str]) -> Compiled:
-    """The expression, with these variables of `OBJECTS` and ``column``; `CompileError` where it cannot be."""
+    """Compile an expression over these variables of `OBJECTS` and ``column``; raises `CompileError`."""
     if len(text) > LENGTH_LIMIT:
         raise CompileError(f"it has {len(text):,} characters, {LENGTH_LIMIT:,} at most")
     if len(_DOUBLING.findall(text)) > _DOUBLING_LIMIT:
@@ -98,7 +98,7 @@ def compile_expression(text: str, variables: Sequence[str]) -> Compiled:
 
 
 def compile_part(whole: Compiled, part: Expr) -> "cel.Expression":
-    """A part of an expression as one of its own; it was checked with the whole."""
+    """Compile a part of an expression on its own; it was checked with the whole."""
     return _environment(whole.variables).deserialize(with_root(whole.program.serialize(), part))
 
 
@@ -118,7 +118,7 @@ def _environment(variables: tuple[str, ...]) -> "cel.Env":
 
 
 def _library() -> tuple[Any, list[Any]]:
-    # Here, since it is large, and most configurations do without it.
+    # Imported here, since the library is large and most configurations do not need it.
     try:
         from cel_expr_python import cel  # noqa: PLC0415
         from cel_expr_python.ext import ext_math, ext_optional, ext_strings  # noqa: PLC0415
@@ -128,7 +128,7 @@ def _library() -> tuple[Any, list[Any]]:
 
 
 def _of_another_language(text: str, offset: int) -> str:
-    """What to write in place of what stands at that place; ``""`` where nobody knows."""
+    """What to write instead of another language's operator at that place; ``""`` if unknown."""
     rest = text[offset:].lstrip()
     for found, instead in _OTHER_LANGUAGES:
         if found.match(rest):
@@ -142,7 +142,7 @@ def _of_another_language(text: str, offset: int) -> str:
 
 
 def _explained(message: str, text: str, variables: Sequence[str]) -> CompileError:
-    """The first thing that the library complains about, in our words."""
+    """The library's first error, in our words."""
     found = _ERROR.search(message)
     if "recursion" in message:
         return CompileError("it is nested too deeply, 32 levels at most; brackets and long sums count")
@@ -163,7 +163,7 @@ def _explained(message: str, text: str, variables: Sequence[str]) -> CompileErro
         called = re.match(r"\s*\(", text[offset:]) is not None
         known = _FUNCTIONS if called else (*variables, *_FUNCTIONS)
         what = "function" if called else "name"
-        # The library points behind the name.
+        # The library's offset is behind the name.
         offset = max(text.rfind(name, 0, offset + len(name)), 0)
         wrong = f"unknown {what} {name!r}{suggest(name, known) or _variables(variables)}"
         if called and name in known:
@@ -176,7 +176,7 @@ def _variables(variables: Sequence[str]) -> str:
 
 
 def _check_quantities(tree: Tree) -> None:
-    """Quantities travel as bytes: what would compare or join those bytes must not be called on them."""
+    """Refuse functions that would compare or join the bytes which represent quantities."""
     for expr in every(tree.root):
         if isinstance(expr, Constant) and expr.id in tree.quantities:
             raise BadPlace("bytes are not used here; write a text without the b", expr.id)
@@ -188,7 +188,7 @@ def _check_quantities(tree: Tree) -> None:
 
 
 def every(expr: Expr) -> list[Expr]:
-    """The part and all that is below it."""
+    """The part and all parts below it."""
     found = [expr]
     for value in vars(expr).values():
         parts = value if isinstance(value, tuple) else (value,)
@@ -197,7 +197,7 @@ def every(expr: Expr) -> list[Expr]:
 
 
 def _offset(text: str, line: int, column: int) -> int:
-    """Code points before a place; the library counts lines and columns from 1, or knows none."""
+    """The offset of a place in code points; the library counts lines and columns from 1, or gives none."""
     lines = text.split("\n")
     if line > len(lines):
         return 0
@@ -205,14 +205,14 @@ def _offset(text: str, line: int, column: int) -> int:
 
 
 def _place(text: str, tree: Tree, id: int) -> int:
-    """Code points before a part: of a field, its name and not its dot."""
+    """The offset of a part in code points; for a field that of its name, not of its dot."""
     offset = tree.offsets.get(id, 0)
     dot = re.compile(r"\.\??\s*").match(text, offset)
     return dot.end() if dot else offset
 
 
 def _caret(text: str, offset: int) -> str:
-    """The line of the expression that the place is in, and a caret under it."""
+    """The line of the expression with the place, and a caret under it."""
     start = text.rfind("\n", 0, offset) + 1
     line, place = text[start:].partition("\n")[0], offset - start
     cut = max(0, place - _SHOWN // 2) if len(line) > _SHOWN else 0

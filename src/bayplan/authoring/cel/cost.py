@@ -1,7 +1,7 @@
-"""How long an expression may run, and how large a value it may build: a bound, known before it ever runs.
+"""Bounds the time that an expression may take and the size of its values, before it runs.
 
 A running expression cannot be interrupted and holds the interpreter, so one that could take long must
-not start. What it reads has no fixed size; the figures below are more than an honest cluster has.
+not start. Its inputs have no fixed size; the limits below are more than an honest cluster has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +29,11 @@ PARTS_LIMIT = 1_000
 
 _LIST_LENGTH = 50
 _TEXT_BYTES = 512
-# The API server takes four times as much, for all annotations of an object together.
+# The API server allows four times as much for all annotations of an object together.
 _ANNOTATION_BYTES = 65_536
 _NUMBER_BYTES = 32
 _ITERATION_STEPS = 10
-# How many bytes of a text a function gets through in a step, as measured; most only copy or compare it.
+# Bytes of text that a function processes per step, as measured; most only copy or compare.
 _BYTES_PER_STEP = 256
 _COPIED_BYTES_PER_STEP = 64
 _SLOW = {
@@ -41,9 +41,9 @@ _SLOW = {
     **dict.fromkeys(["indexOf", "lastIndexOf", "replace", "reverse", "strings.quote", "trim"], 4),
     "split": 1,
 }
-# The longest that `format` makes of the shortest clause.
+# The longest output of `format` for the shortest clause.
 _FORMATTED_BYTES = 200
-# A search compares what is looked for at every place, when both are made for it: ``ababab``.
+# In the worst case, such as ``ababab``, a search compares the pattern at every place.
 _SEARCHES = frozenset(["contains", "indexOf", "lastIndexOf", "matches", "replace", "split"])
 _COMPARED_PER_STEP = 4_000
 _SMALL = frozenset(
@@ -54,13 +54,13 @@ _SMALL = frozenset(
         *FUNCTIONS,
     )
 )
-# What is written in Python is slow, and a regular expression is compiled anew.
+# Functions written in Python are slow, and a regular expression is compiled each time.
 _DEAR = {**dict.fromkeys(FUNCTIONS, 20), "matches": 200}
 
 
 @dataclass(frozen=True)
 class _Bound:
-    """The most that a value can be, and the most that making it can take."""
+    """The upper bounds of a value's size and of the steps to compute it."""
 
     bytes: int = _NUMBER_BYTES
     length: int = 1
@@ -76,7 +76,7 @@ _NOTHING = _Bound(0, 0)
 
 
 def check_cost(tree: Tree, reads: Reads) -> int:
-    """The most steps that the expression can take; `BadPlace` where they, or what it builds, are too many."""
+    """The most steps that the expression can take; raises `BadPlace` if they, or its values, are too many."""
     walk = _Walk(reads.schemas)
     steps = walk.bound(tree.root, {}).steps
     if walk.parts > PARTS_LIMIT:
@@ -121,12 +121,12 @@ class _Walk:
         return self._comprehension(expr, scope) if isinstance(expr, Comprehension) else _Bound()
 
     def _part(self, expr: Select | Call, args: list[_Bound]) -> _Bound:
-        """A field of an object, or a part of a list or a map, whoever made it."""
+        """The bound of a field of an object, or of an element of a list or a map."""
         operand = expr.operand if isinstance(expr, Select) else expr.args[0]
         schema = self._schemas.get(expr.id)
         of_object = isinstance(self._schemas.get(operand.id), Object)
         known = _size(schema) if of_object else args[0].each
-        # A text of an object is copied each time it is read.
+        # A text in an object is copied at each read.
         copied = known.bytes // _COPIED_BYTES_PER_STEP if isinstance(schema, Scalar) else 0
         return _Bound(known.bytes, known.length, known.item, 1 + copied + sum(arg.steps for arg in args))
 
@@ -144,7 +144,7 @@ class _Walk:
 
     def _comprehension(self, expr: Comprehension, scope: _Scope) -> _Bound:
         over, start = self.bound(expr.range, scope), self.bound(expr.start, scope)
-        # What a step adds, as if nothing had been gathered before: macros only ever add to what there is.
+        # What one iteration adds, as if the accumulator were empty: macros only ever add to it.
         inner = {**scope, expr.variable: over.each, expr.accumulator: _NOTHING}
         condition, step = self.bound(expr.condition, inner), self.bound(expr.step, inner)
         times = over.length
@@ -157,7 +157,7 @@ class _Walk:
 
 
 def _made(function: str, args: list[_Bound]) -> tuple[int, int]:
-    """The most bytes and the greatest length of what a function makes of these."""
+    """The most bytes and the greatest length of a function's result for these arguments."""
     every = sum(arg.bytes for arg in args)
     longest = max([1, *(arg.length for arg in args)])
     if function in _SMALL:
@@ -184,18 +184,18 @@ def _together(parts: list[_Bound]) -> _Bound:
 
 
 def _largest(items: Sequence[_Bound | None]) -> _Bound | None:
-    """The largest of them; ``None`` where one is not known."""
+    """The largest bound; ``None`` if one is unknown."""
     known = [item for item in items if item is not None]
     return max(known, key=lambda item: item.bytes) if known and len(known) == len(items) else None
 
 
 def _size(schema: Schema | None) -> _Bound:
-    """What a part of a pod or a node counts as."""
+    """The assumed bound of a part of a pod or a node."""
     if isinstance(schema, Items | Entries):
         item = _size(schema.of)
         long = isinstance(schema.of, Scalar) and schema.of.long
         return _Bound(item.bytes if long else _LIST_LENGTH * item.bytes, _LIST_LENGTH, item)
     if isinstance(schema, Scalar):
         return _Bound(_ANNOTATION_BYTES if schema.long else _TEXT_BYTES)
-    # An object is passed on as it is, never copied: how much is in it does not matter.
+    # An object is passed by reference, so its size does not matter.
     return _Bound()

@@ -1,6 +1,6 @@
-"""Running an expression over nodes: once for each distinct set of the values that it reads.
+"""Evaluates an expression over nodes, once for each distinct set of the values that it reads.
 
-What was found is kept: the same parts of a pod and of a node give the same answer for ever.
+Answers are kept: the same parts of a pod and of a node always give the same answer.
 """
 
 import re
@@ -19,7 +19,7 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.strings import Strings
 from bayplan.snapshot.table import NodeTable
 
-# What is kept: so many texts of pods and answers, and so many bytes of what was asked about.
+# The limits of what is kept: texts of pods, answers, and bytes of their keys.
 MEMORY_LIMIT = 100_000
 MEMORY_BYTES = 32 * 1024 * 1024
 _SHOWN = 120
@@ -30,11 +30,11 @@ _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$")
 
 
 class ExpressionFailed(Exception):
-    """An expression came to no answer."""
+    """An expression failed."""
 
 
 class Evaluator:
-    """One expression, and what it answered so far."""
+    """One expression, and its answers so far."""
 
     def __init__(self, compiled: Compiled, *, policy: str, where: str, wanted: tuple[type, ...]) -> None:
         self._compiled = compiled
@@ -71,12 +71,12 @@ class Evaluator:
         return np.array(answers)
 
     def _certain(self, rule: Rule, pod_text: str, texts: Strings) -> NDArray[np.bool_] | None:
-        """The answer for each node, where it is certain for all of them."""
+        """The answer for each node, if it is certain for all of them; see `split`."""
         said = rule(_value(pod_text), texts.values)
         count = len(texts.values)
         true, false = np.broadcast_to(said.true, count), np.broadcast_to(said.false, count)
         found = true[texts.codes]
-        # Of nodes that are not asked about, nothing has to be certain.
+        # Only the candidates' answers must be certain.
         return found if (found | false[texts.codes]).all() else None
 
     def about(self, pod: Pod, victim: Pod) -> Any:
@@ -84,7 +84,7 @@ class Evaluator:
         return self._answer(pod, "victim", self._text("victim", victim))
 
     def _answer(self, pod: Pod, variable: str, text: str) -> Any:
-        """The answer for one text alone."""
+        """The answer for one text."""
         known = self._remembered(pod_text := self._text("pod", pod))
         if text not in known:
             known[text] = self._run({"pod": _value(pod_text), variable: _value(text)})
@@ -95,11 +95,11 @@ class Evaluator:
         return self._parts[variable].text(pod) if variable in self._parts else ""
 
     def _remembered(self, pod_text: str) -> dict[Hashable, Any]:
-        # Another thread may be in an old memory still; it is let go, not emptied.
+        # Replaced and not cleared, since another thread may still use the old dict.
         if self._count > MEMORY_LIMIT or self._bytes > MEMORY_BYTES:
             self._known, self._count, self._bytes = {}, 0, 0
         if pod_text not in self._known:
-            # It stays where every answer fails, too.
+            # Counted here, since the entry stays even if every answer fails.
             self._grown(pod_text)
         return self._known.setdefault(pod_text, {})
 
@@ -124,7 +124,7 @@ class Evaluator:
             self._grown(text)
 
     def _split(self, key: Any) -> tuple[str, tuple[Any, ...]]:
-        """What a key is made of: the parts of the node, and its values in columns."""
+        """The two parts of a key: the node's text, and its values in columns."""
         if not self._compiled.reads.columns:
             return key, ()
         return (key[0], key[1:]) if "node" in self._parts else ("", key)
@@ -134,7 +134,7 @@ class Evaluator:
             value = self._compiled.program.eval(data=data)
             plain = value.value()
         except (RuntimeError, TypeError) as error:
-            # An optional has no form in Python, and says so this way.
+            # The library cannot convert an optional to Python, and raises this.
             said = "returned an optional; add .orValue(...)" if isinstance(error, TypeError) else str(error)
             raise self._failed(said) from None
         if type(plain) in self._wanted:
@@ -157,7 +157,7 @@ class Evaluator:
 
 
 def _in_words(message: str) -> str:
-    """What the library complains about, and what to write instead."""
+    """The library's error in our words, with what to write instead."""
     said = _STATUS.sub("", message)
     if missing := _NO_SUCH_KEY.match(message):
         key = missing[1]
@@ -180,7 +180,7 @@ def _value(text: str) -> Any:
 def _values(nodes: NodeTable, name: str | Parts) -> list[Any]:
     column = nodes[name]
     if isinstance(column, Strings):
-        # A node without the label is the last one, which is what -1 means to Python too.
+        # An absent text has code -1, which is the last index.
         texts = (*column.values, None)
         return [texts[code] for code in column.codes.tolist()]
     values: list[Any] = column.tolist()

@@ -1,6 +1,6 @@
-"""The parts of an object that an expression reads, taken out of it as one text.
+"""Extracts the parts of an object that an expression reads, as one text.
 
-Equal texts are equal to the expression, so its answer for one of them is its answer for all.
+Objects with equal texts get the same answer, so the expression runs once for each text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,14 +16,14 @@ from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.strings import Strings
 
-# What is wanted of a value: some of its fields or keys, or all of it.
+# Which parts of a value are wanted: some of its fields or keys, or all of it.
 _Wanted = Mapping[str, "_Wanted | None"]
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Some parts of a pod or of a node. As a column of the node table it is kept from call to call."""
+    """Some parts of a pod or of a node; for nodes a column, which the table keeps."""
 
     variable: str
     paths: frozenset[Path]
@@ -31,12 +31,12 @@ class Parts:
 
     @property
     def title(self) -> str:
-        """How errors call it."""
+        """Its name in errors."""
         return ", ".join(sorted(".".join((self.variable, *path)) for path in self.paths))
 
     @property
     def meaning(self) -> str:
-        """One line for people."""
+        """One line of description."""
         return "what an expression reads of the node"
 
     def read(self, nodes: list[NodeObject]) -> Strings:
@@ -44,7 +44,7 @@ class Parts:
         return Strings.intern(map(self.text, nodes))
 
     def text(self, thing: Pod | NodeObject) -> str:
-        """The parts as JSON, in one form for one value."""
+        """The parts as canonical JSON."""
         return _encode(self._pick(thing, schema_of(self.variable), self._wanted)).decode()
 
     @cached_property
@@ -63,12 +63,12 @@ class Parts:
         if isinstance(schema, Items):
             return [self._pick(item, schema.of, None) for item in value]
         if isinstance(schema, Scalar) and schema.zero == "" and not isinstance(value, str):
-            # A quantity in a manifest written by hand.
+            # A manifest written by hand may have a number as a quantity.
             return repr(value)
         return value
 
     def _fields(self, value: Any, schema: Object, wanted: _Wanted | None) -> Iterable[tuple[str, Any]]:
-        """The fields that are set, and the others as empty, except where it matters that they are not."""
+        """The fields that are set, and the others as empty, unless the expression tests their presence."""
         for name in schema.fields if wanted is None else wanted:
             field = schema.fields[name]
             inner = None if value is None else getattr(value, field.attribute)
@@ -82,24 +82,24 @@ class Parts:
 
 
 def _want(wanted: dict[str, Any], path: Path, schema: Schema | None) -> None:
-    """Add a path; the shorter ones come first, and have all that is below them."""
+    """Add a path; shorter paths come first, and include all paths below them."""
     below: dict[str, Any] | None = wanted
     for number, step in enumerate(path):
         if below is None:
             return
         schema = schema.fields[step].schema if isinstance(schema, Object) else element(schema)
-        # Of an object only its fields are read; that it is there can be asked.
+        # Of an object only single fields are read; its presence can be tested.
         whole = number == len(path) - 1 and not isinstance(schema, Object)
         below = below.setdefault(step, None if whole else {})
 
 
 def _is_unset(value: Any) -> bool:
-    """Whether the API server would leave the field out; a 0 that it sends was given."""
+    """Whether the field is unset; a 0 that the API server sends was given explicitly."""
     return value is None or value is False or (not value and not isinstance(value, int | float))
 
 
 def _zero(schema: Schema) -> Any:
-    """What a field reads as that is not set."""
+    """The value of an unset field."""
     if isinstance(schema, Items):
         return []
     if isinstance(schema, Entries):

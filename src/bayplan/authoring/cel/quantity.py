@@ -1,7 +1,7 @@
-"""Kubernetes' quantities in expressions: ``quantity("500m").isLessThan(quantity("1"))``.
+"""The quantity functions of Kubernetes in expressions: ``quantity("500m").isLessThan(quantity("1"))``.
 
-The library has no types of ours, so a quantity travels as bytes: its thousand-millionths, in digits. Equal
-quantities are then equal, however they were written. Nothing else in an expression may be bytes.
+The library has no custom types, so a quantity is represented as bytes: its billionths, in digits. Equal
+quantities are then equal, however they are written. Nothing else in an expression may be bytes.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ FUNCTIONS = (
     "isLessThan",
     "isGreaterThan",
 )
-"""The functions of Kubernetes' quantity library, all of them."""
+"""All functions of Kubernetes' quantity library."""
 
 
 def declarations(library: Any) -> "list[cel.FunctionDecl]":
-    """The functions, for an environment of the library."""
+    """The declarations of the functions for the library's environment."""
     kinds = library.Type
     text, number, quantity = kinds.STRING, kinds.INT, kinds.BYTES
 

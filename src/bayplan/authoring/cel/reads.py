@@ -1,7 +1,7 @@
-"""What an expression reads: found by walking its tree, with the schema of the objects beside it.
+"""Finds out what an expression reads, by walking its tree along the schema of the objects.
 
-Nodes are alike to an expression when the parts it reads are, so it is run once for each distinct set of them.
-A field that Bayplan does not keep is an error here, never an empty value later.
+Nodes with equal values of these parts get the same answer, so the expression runs once per distinct set.
+A field that Bayplan does not keep is an error here, and never an empty value later.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ _COLUMN_NAMES = (*(f"{r}.{a}" for r in NATIVE_RESOURCES for a in ASPECTS), *LABE
 
 
 class BadPlace(Exception):
-    """Something in an expression that cannot be, and the id of the part that it is about."""
+    """An error in an expression, and the id of the part that it is about."""
 
     def __init__(self, text: str, at: int) -> None:
         super().__init__(text)
@@ -40,19 +40,19 @@ class BadPlace(Exception):
 
 @dataclass(frozen=True)
 class Reads:
-    """What an expression reads of its variables."""
+    """The parts of its variables that an expression reads."""
 
     paths: Mapping[str, frozenset[Path]]
-    """By variable: ``("metadata", "labels", "rack")``."""
+    """Paths by variable, such as ``("metadata", "labels", "rack")``."""
     tested: frozenset[tuple[str, str]]
-    """Fields that ``has()`` or ``.?`` asks about, by struct: they stay away where they are not set."""
+    """Fields that ``has()`` or ``.?`` tests, by struct: if unset, they must be absent, not empty."""
     columns: tuple[str, ...]
     schemas: Mapping[int, Schema]
-    """What the parts of the tree are that come from an object, by id."""
+    """The schemas of the tree's parts that come from an object, by id."""
 
 
 def find_reads(tree: Tree, variables: Sequence[str]) -> Reads:
-    """What the expression reads; `BadPlace` for a part of an object that is not kept."""
+    """What the expression reads; raises `BadPlace` for a field that Bayplan does not keep."""
     walk = _Walk(variables)
     walk.use(tree.root, {})
     return Reads(
@@ -65,7 +65,7 @@ def find_reads(tree: Tree, variables: Sequence[str]) -> Reads:
 
 @dataclass(frozen=True)
 class _Place:
-    """A value on its way out of an object: ``path`` as long as it is one part of a variable."""
+    """A value inside an object; ``path`` while it is one part of a variable."""
 
     schema: Schema | None
     variable: str = ""
@@ -89,7 +89,7 @@ class _Walk:
         self.schemas: dict[int, Schema] = {}
 
     def use(self, expr: Expr, scope: _Scope) -> Schema | None:
-        """Walk a part whose value is needed as it is, and note what was read for it."""
+        """Walk a part whose whole value is needed, and note what it reads."""
         place = self._visit(expr, scope)
         if place.path is not None:
             if isinstance(place.schema, Object):
@@ -132,7 +132,7 @@ class _Walk:
             case Call(function="_?_:_", args=(condition, *branches)):
                 self.use(condition, scope)
                 return _Place(self._any_of(branches, scope))
-        # It may give back what it was given, as `orValue` and `+` do.
+        # The result may be one of the arguments, as with `orValue` and `+`.
         return _Place(self._any_of(expr.args, scope))
 
     def _variable(self, name: str) -> _Place:
@@ -159,7 +159,7 @@ class _Walk:
             inner = element(schema)
         found = _Place(inner, place.variable, None if place.path is None else (*place.path, name))
         if tested and isinstance(expr, Select):
-            # has() says yes or no; what it asks about must still be looked for.
+            # The result of has() is a bool, but the tested field is read too.
             if found.path is not None:
                 self.paths[found.variable].add(found.path)
             return _NOWHERE
@@ -186,10 +186,10 @@ class _Walk:
         return reduce(joined, [self.use(part, scope) for part in parts], None)
 
     def _comprehension(self, expr: Comprehension, scope: _Scope) -> _Place:
-        # The variable of optMap is what it gathers into.
+        # In optMap the variable is the accumulator.
         for name in (expr.variable, expr.accumulator):
             if name in (*OBJECTS, COLUMN):
-                # With a dot before it, it would still be ours, and what is read of it would be missed.
+                # A name with a leading dot would still mean our variable, and its reads would be missed.
                 raise BadPlace(
                     f"{name!r} is a variable already; call the one of this macro otherwise", expr.id
                 )

@@ -1,6 +1,6 @@
-"""Which parts of a pod and a node an expression may read: those that Bayplan decodes, no others.
+"""The schema of pods and nodes in expressions: the fields that Bayplan decodes, and no others.
 
-The schema is read off the structs in ``bayplan.kube``, so a field that is added there can be used here.
+The schema is derived from the structs in ``bayplan.kube``, so that a field added there can be used here.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from bayplan.kube.resources import Container
 
 @dataclass(frozen=True)
 class Scalar:
-    """A text, a number, or true or false."""
+    """A text, a number or a bool."""
 
     zero: Any
-    """What a field that is not set reads as; ``None`` where it cannot be read."""
+    """The value of an unset field; ``None`` if it cannot be read."""
     long: bool = False
-    """Whether it may be a whole document, as annotations may."""
+    """Whether it may be as long as a document, as annotations may."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,23 @@ class Items:
 
 @dataclass(frozen=True)
 class Entries:
-    """A map, from texts."""
+    """A map with text keys."""
 
     of: "Schema | None"
 
 
 @dataclass(frozen=True, eq=False)
 class Object:
-    """An object with the fields that are kept, by Kubernetes' spelling."""
+    """An object with the fields that are kept, by their Kubernetes names."""
 
     names: tuple[str, ...]
-    """The structs that it may be."""
+    """The names of the structs that it may be."""
     fields: Mapping[str, "Field"]
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of an object: what the struct calls it, and what is in it."""
+    """One field of an object: its name in the struct, and its schema."""
 
     attribute: str
     schema: "Schema"
@@ -61,13 +61,13 @@ class Field:
 Schema = Scalar | Items | Entries | Object
 
 TEXT = Scalar("")
-# Kubernetes tells "not set" from 0 in these (`priority`, `tolerationSeconds`), so 0 would be a lie.
+# Kubernetes distinguishes "unset" from 0 in these (`priority`, `tolerationSeconds`), so 0 would be wrong.
 NUMBER = Scalar(None)
 FLAG = Scalar(False)
 ANNOTATIONS = Entries(Scalar("", long=True))
 
 
-# Only what kube-scheduler's own rules need of these is read, and a part would pass for the whole.
+# Of these only what kube-scheduler's own plugins need is decoded; an expression would take it for the whole.
 _READ_IN_PART: Mapping[type, tuple[str, ...]] = {
     Container: ("ports", "restartPolicyRules"),
     NodeStatus: ("declaredFeatures",),
@@ -84,17 +84,17 @@ _READ_IN_PART: Mapping[type, tuple[str, ...]] = {
 
 @cache
 def schema_of(variable: str) -> Schema:
-    """What ``pod``, ``victim`` or ``node`` is made of."""
+    """The schema of ``pod``, ``victim`` or ``node``."""
     return _schema(inspect.type_info(NodeObject if variable == "node" else Pod))
 
 
 def element(schema: Schema | None) -> Schema | None:
-    """What is in a list or a map; ``None`` where nobody knows."""
+    """The schema of a list's or a map's elements; ``None`` if unknown."""
     return schema.of if isinstance(schema, Items | Entries) else None
 
 
 def joined(first: Schema | None, second: Schema | None) -> Schema | None:
-    """What a value is that may be either: with the fields of both, where both are objects."""
+    """The schema of a value that may be either; of two objects, with the fields of both."""
     if first is None or second is None or first is second:
         return first or second
     if isinstance(first, Object) and isinstance(second, Object):
@@ -103,14 +103,14 @@ def joined(first: Schema | None, second: Schema | None) -> Schema | None:
         return Items(joined(first.of, second.of))
     if isinstance(first, Entries) and isinstance(second, Entries):
         return Entries(joined(first.of, second.of))
-    # Of a text and an object only the object has parts that could be read.
+    # Of a text and an object only the object has fields.
     return second if isinstance(first, Scalar) else first
 
 
 def _schema(info: Any) -> Schema:
     if isinstance(info, inspect.UnionType):
         types = [_schema(kind) for kind in info.types if not isinstance(kind, inspect.NoneType)]
-        # A quantity may be a number in a manifest that was written by hand; it reads as a text.
+        # A manifest written by hand may have a number as a quantity; it reads as a text.
         return types[0] if len(types) == 1 else TEXT
     if isinstance(info, inspect.StructType):
         return _object(info.cls)
@@ -125,7 +125,7 @@ def _schema(info: Any) -> Schema:
 
 @cache
 def _object(cls: type[msgspec.Struct]) -> Object:
-    """One `Object` a struct, so that two of them are equal when they are the same."""
+    """The `Object` of a struct; cached, so that equal schemas are the same object."""
     info = inspect.type_info(cls)
     assert isinstance(info, inspect.StructType)
     fields = {

@@ -1,8 +1,8 @@
-"""An expression taken apart: what reads the node alone, what reads the pod alone, and how they are compared.
+"""Splits an expression into parts that read the node alone or the pod alone, and their comparison.
 
-Each side of ``node.metadata.labels['rack'] == pod.metadata.labels['rack']`` is run by itself: the node's once
-a distinct node, for all pods, and the pod's once a pod. Only what is certain is said here: where a part fails
-or is of a kind that is not compared here, the expression is run as a whole, and says what is wrong.
+Each side of ``node.metadata.labels['rack'] == pod.metadata.labels['rack']`` runs by itself: the node's once
+per distinct node, for all pods, and the pod's once per pod. Only certain answers are used: if a part fails
+or has another type, the expression is run as a whole, which gives the error.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 Bools = NDArray[np.bool_]
 Texts = tuple[str, ...]
 Value = str | bool | frozenset[str] | None
-"""What is compared here; ``None`` is anything else, and what failed."""
+"""A value that can be compared here; ``None`` for any other type, and for a failure."""
 
 _SPARE = 1_000
 
 
 @dataclass(frozen=True)
 class Sure:
-    """Where it is true for certain, and where it is false: one bool a distinct node, or one for all."""
+    """Where a part is certainly true or certainly false: one bool each per distinct node, or one for all."""
 
     true: Bools
     false: Bools
@@ -42,16 +42,16 @@ Rule = Callable[[Any, Texts], Sure]
 
 
 def split(compiled: Compiled) -> Rule | None:
-    """What is certain, given the pod's parts and those of distinct nodes; ``None`` if it has no such form."""
+    """The rule that gives certain answers for a pod and distinct nodes; ``None`` if it cannot be split."""
     root = compiled.tree.root
-    # Answers about the node alone are for all pods as they are.
+    # Without the pod, the answers per distinct node hold for all pods already.
     return _rule(compiled, root) if "pod" in _reads(root) else None
 
 
 def _rule(compiled: Compiled, expr: Expr) -> Rule | None:
     reads = _reads(expr)
     if not reads <= {"pod", "node"}:
-        # Columns are other values after each pod that is bound.
+        # The values of columns change with each bind.
         return None
     if "pod" not in reads:
         side = _NodeSide(compile_part(compiled, expr))
@@ -65,7 +65,7 @@ def _rule(compiled: Compiled, expr: Expr) -> Rule | None:
 
 
 def _logic(compiled: Compiled, expr: Call) -> Rule | None:
-    """``&&``, ``||``, ``!`` or ``?:`` of parts that are rules themselves."""
+    """The rule of ``&&``, ``||``, ``!`` or ``?:`` over parts that are rules themselves."""
     combine = _LOGIC[expr.function]
     parts = [part for arg in expr.args if (part := _rule(compiled, arg)) is not None]
     if len(parts) < len(expr.args):
@@ -74,7 +74,7 @@ def _logic(compiled: Compiled, expr: Call) -> Rule | None:
 
 
 def _comparison(compiled: Compiled, expr: Call) -> Rule | None:
-    """``==``, ``!=`` or ``in`` between a part of the node and one of the pod, in either order."""
+    """The rule of ``==``, ``!=`` or ``in`` between a part of the node and one of the pod, in either order."""
     left, right = expr.args
     pod_is_left = "node" not in _reads(left)
     of_pod, of_node = (left, right) if pod_is_left else (right, left)
@@ -86,13 +86,13 @@ def _comparison(compiled: Compiled, expr: Call) -> Rule | None:
 
 
 def _reads(expr: Expr) -> set[str]:
-    """The variables in it; no macro may call its own like one of them."""
+    """The variables that the part reads; macro variables cannot have the same names."""
     names = {part.name for part in every(expr) if isinstance(part, Ident)}
     return names & {"pod", "node", COLUMN}
 
 
 class _Column:
-    """What a part is for each distinct node."""
+    """The values of a part, one per distinct node."""
 
     def __init__(self, texts: Texts, values: list[Value]) -> None:
         self.texts = texts
@@ -105,12 +105,12 @@ class _Column:
 
     @cached_property
     def strings(self) -> Strings:
-        """Where it is a text, and which."""
+        """The texts, absent where the value is no text."""
         return Strings.intern(value if isinstance(value, str) else None for value in self.values)
 
 
 class _NodeSide:
-    """A part that reads the node alone: run once a distinct node."""
+    """A part that reads the node alone: run once per distinct node."""
 
     def __init__(self, program: "cel.Expression") -> None:
         self._program = program
@@ -120,17 +120,17 @@ class _NodeSide:
     def over(self, texts: Texts) -> _Column:
         """Its values for these nodes."""
         last = self._last
-        # The same object as long as no node has become another one to the expression.
+        # The same object until a node changes in what the expression reads.
         if last.texts is not texts:
             known = self._learn(texts)
             self._last = last = _Column(texts, [known[text] for text in texts])
         return last
 
     def _learn(self, texts: Texts) -> dict[str, Value]:
-        # The same one to the end: another thread may let go of what is not used any more.
+        # A local reference, since another thread may drop unused values.
         known = self._known
         for text in texts:
-            # One by one: a deadline may end this, and the next call goes on from here.
+            # Stored one by one: after a deadline the next call goes on from here.
             if text not in known:
                 known[text] = _run(self._program, {"node": msgspec.json.decode(text)})
         if len(known) > 2 * len(texts) + _SPARE:
@@ -139,13 +139,13 @@ class _NodeSide:
 
 
 def _run(program: "cel.Expression", data: dict[str, Any]) -> Value:
-    """What it is: a text, a bool, or the texts in a list or the keys of a map."""
+    """The value: a text, a bool, or the set of a list's texts or of a map's keys."""
     try:
         value = program.eval(data=data)
         plain = value.value()
     except (RuntimeError, TypeError):
         return None
-    # The name says it: an error has a text as its value too.
+    # By the type's name, since the value of an error is a text too.
     kind = value.type().name().partition("<")[0]
     if kind == "LIST":
         return _members([item.value() if item.type().name() == "STRING" else None for item in plain])

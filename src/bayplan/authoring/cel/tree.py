@@ -1,7 +1,7 @@
 """A compiled expression as a tree, read from the bytes of a ``cel.expr.CheckedExpr``.
 
-The library compiles and runs expressions, and gives its tree away only as a protobuf message. The few
-fields that are needed here are read by hand, so that no protobuf package has to be installed.
+The library compiles and runs expressions, and exposes its tree only as a protobuf message. The few
+fields needed here are parsed by hand, so that no protobuf package has to be installed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,16 +14,16 @@ _EXPR = 4
 
 @dataclass(frozen=True)
 class Expr:
-    """A part of an expression; ``id`` leads to its place in the text."""
+    """A part of an expression; ``id`` is the key of its place in the text."""
 
     id: int
     data: bytes = field(default=b"", kw_only=True, repr=False, compare=False)
-    """The part as the library wrote it."""
+    """The part as serialized by the library."""
 
 
 @dataclass(frozen=True)
 class Constant(Expr):
-    """A literal. Only texts are kept: the rest is of no interest to anybody here."""
+    """A literal; only the values of texts are kept."""
 
     text: str | None = None
 
@@ -37,7 +37,7 @@ class Ident(Expr):
 
 @dataclass(frozen=True)
 class Select(Expr):
-    """``operand.field``, or ``has(operand.field)`` where it is ``test_only``."""
+    """``operand.field``, or ``has(operand.field)`` if ``test_only``."""
 
     operand: Expr
     field: str
@@ -54,14 +54,14 @@ class Call(Expr):
 
 @dataclass(frozen=True)
 class ListOf(Expr):
-    """A list that is written out."""
+    """A list literal."""
 
     items: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
 class MapOf(Expr):
-    """A map that is written out."""
+    """A map literal."""
 
     keys: tuple[Expr, ...]
     values: tuple[Expr, ...]
@@ -69,7 +69,7 @@ class MapOf(Expr):
 
 @dataclass(frozen=True)
 class Comprehension(Expr):
-    """What ``all``, ``exists``, ``map``, ``filter`` and ``optMap`` become."""
+    """The expansion of ``all``, ``exists``, ``map``, ``filter`` and ``optMap``."""
 
     variable: str
     range: Expr
@@ -82,17 +82,17 @@ class Comprehension(Expr):
 
 @dataclass(frozen=True)
 class Tree:
-    """The expression, where its parts are in the text, and which of them are quantities."""
+    """The expression, the places of its parts in the text, and which of them are quantities."""
 
     root: Expr
     offsets: Mapping[int, int] = field(default_factory=dict)
-    """Code points before the part, by its id."""
+    """The offset of each part in code points, by id."""
     quantities: frozenset[int] = frozenset()
-    """Ids of the parts of type bytes: that is how quantities travel."""
+    """The ids of the parts of type bytes, which represent quantities."""
 
 
 def read_tree(serialized: bytes) -> Tree:
-    """The tree in what the library's ``serialize`` wrote."""
+    """Parse the output of the library's ``serialize``."""
     checked = _message(_message(serialized)[2][-1])
     offsets = {
         _number(entry, 1): _number(entry, 2)
@@ -105,7 +105,7 @@ def read_tree(serialized: bytes) -> Tree:
 
 
 def with_root(serialized: bytes, part: Expr) -> bytes:
-    """What the library would have written for this part alone."""
+    """The serialized form of this part alone."""
     outer = dict(_fields(serialized))
     checked = [(number, data) for number, data in _fields(outer[2]) if number != _EXPR]
     return _written(
@@ -156,7 +156,7 @@ def _comprehension(id: int, fields: Fields) -> Expr:
     return Comprehension(id, _text(fields, 1), range, _text(fields, 3), start, condition, step, result)
 
 
-# By the field's number in cel.expr.Expr.
+# Parsers by field number in cel.expr.Expr.
 _KINDS = {
     3: _constant,
     4: _ident,
@@ -173,7 +173,7 @@ def _is_bytes(entry: Fields) -> bool:
 
 
 def _message(data: bytes) -> Fields:
-    """The fields of a message, by number; numbers stay in the form they were sent in."""
+    """The fields of a message, by number; integers stay in their wire form."""
     fields: Fields = {}
     for number, value in _fields(data):
         fields.setdefault(number, []).append(value)
@@ -198,7 +198,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _written(fields: list[tuple[int, bytes]]) -> bytes:
-    """A message of fields that are messages or texts."""
+    """Serialize a message whose fields are messages or texts."""
     parts = [[_as_varint(number << 3 | _BYTES), _as_varint(len(data)), data] for number, data in fields]
     return b"".join(piece for part in parts for piece in part)
 
