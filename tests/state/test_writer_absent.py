@@ -30,7 +30,7 @@ async def test_the_first_server_of_all_waits_once_for_as_long_as_a_lease_lasts(
         await passing(world, PERIOD, a)
 
         assert a.writer.problem() == ""
-        assert [each.message for each in caplog.records if "not there" in each.message] == [
+        assert [each.message for each in caplog.records if "does not exist" in each.message] == [
             "lease default/bayplan does not exist; it is created in 15 s, unless another server shows up"
         ]
 

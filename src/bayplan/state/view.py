@@ -130,7 +130,7 @@ class LiveView:
         """``on_news`` is called after a change that waiting pods may have waited for.
 
         ``on_relist`` is called when pods were listed again, after the first time. ``objects`` are further
-        kinds to watch. With ``images`` the images of nodes are read. With ``nodes_only`` pods are not watched.
+        kinds to watch. With ``images`` the images of nodes are read; with ``nodes_only`` no pods are watched.
         """
         self._client = client
         self._on_news = on_news
