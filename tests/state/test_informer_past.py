@@ -86,6 +86,33 @@ async def test_whoever_finds_the_copy_untrue_has_it_made_anew_while_the_watch_is
         assert informer.age_seconds == 0
 
 
+async def test_a_server_that_forgets_what_it_has_just_listed_is_asked_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each list of a large cluster is work for the API server, which has enough of it just then."""
+    monkeypatch.setattr(informer_module, "_BACKOFF_SECONDS", (0.1, 10.0))
+    page = saying(200, {"metadata": {"resourceVersion": "9"}, "items": [node("a", 1)]})
+    gone = saying(410, {"message": "too old"})
+    script = [saying(400, {"message": "sendInitialEvents is forbidden"}), *[page, gone] * 500]
+
+    async with informed(*script) as (informer, _, _):
+        await until(lambda: informer.lists >= 2)
+        await asyncio.sleep(0.6)
+
+        assert informer.lists <= 5
+
+
+async def test_after_a_watch_a_forgotten_past_is_listed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(informer_module, "_BACKOFF_SECONDS", (60.0, 60.0))
+    gone = saying(410, {"message": "too old"})
+    script = [streaming(initial(["a"], 5)), gone, streaming([*initial(["b"], 50), bookmark(51)]), gone]
+
+    async with informed(*script, streaming(initial(["c"], 90), stay=True)) as (_, copy, _):
+        await until(lambda: copy.names == {"c"})
+
+
 async def test_told_to_list_again_between_two_watches_it_does() -> None:
     refused = saying(503, {"message": "down"})
     script = [streaming(initial(["a", "untrue"], 5)), *[refused] * 3, streaming(initial(["a"], 7), stay=True)]

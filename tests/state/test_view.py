@@ -18,6 +18,7 @@ from bayplan.state import view as view_module
 from bayplan.state.view import LiveView, list_cluster
 from bayplan.testing import make_node, make_pod
 from tests.client.serving import client_of, no_nodes, serving, write_kubeconfig
+from tests.state.test_objects import claim_of, volume
 
 POD = make_pod("waiting", uid="uid")
 
@@ -432,6 +433,29 @@ async def test_a_node_that_cannot_be_read_is_told_of(
     (said,) = [record for record in caplog.records if "ghost is not in view" in record.message]
     assert said.levelname == level
     assert 'cannot get resource "nodes"' in said.message
+
+
+@pytest.mark.parametrize(
+    ("written", "asked_later", "shown"),
+    [
+        pytest.param(10, True, "", id="written before: an older past was restored"),
+        pytest.param(10, False, "data", id="written after the list was asked for"),
+        pytest.param(4, True, "data", id="not written yet"),
+    ],
+)
+async def test_what_was_written_on_a_volume_ends_with_a_list_that_would_have_it(
+    written: int, asked_later: bool, shown: str
+) -> None:
+    view = LiveView(None, max_age_seconds=60, objects=("PersistentVolume",))  # type: ignore[arg-type]
+    informer = view._objects["PersistentVolume"]
+    free = volume("disk", version=4)
+    informer._arrived([free], "4", as_of=None)
+    asked_at = time.monotonic()
+    view.cache.objects.assume("PersistentVolume", volume("disk", version=written, claim="data"))
+
+    informer._arrived([free], "5", as_of=time.monotonic() if asked_later else asked_at)
+
+    assert claim_of(view.cache.objects) == shown
 
 
 async def test_kinds_that_may_not_be_read_are_left_out_of_a_list(tmp_path: Path) -> None:

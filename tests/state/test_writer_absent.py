@@ -141,7 +141,7 @@ async def test_one_that_ends_does_not_wait_for_a_lease_to_make(world: World) -> 
 
 
 async def test_a_namespace_that_is_not_there_is_named(world: World) -> None:
-    async def no_namespace(_: LeaseSpec) -> Lease:
+    async def no_namespace(spec: LeaseSpec) -> Lease:
         raise ApiError(404, 'namespaces "locks" not found', doing="creating lease locks/bayplan")
 
     world.leases.delete()

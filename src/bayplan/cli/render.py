@@ -75,7 +75,8 @@ def show_check(report: "Report", *, output: str) -> None:
     for policy in report.policies:
         for hook in policy.hooks:
             spec = hook.spec
-            reads = "{reads} ({readsFrom})".format_map(found) if (found := _reads(spec)) else ""
+            said = _reads(spec)
+            reads = f"{said['reads']} ({said['readsFrom']})" if said else ""
             where = "built-in" if hook.function.__module__.startswith(_BUILT_IN) else spec.where
             table.add_row(policy.name, hook.name, spec.kind, _called(spec), reads, where)
     out = console()

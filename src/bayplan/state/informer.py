@@ -187,6 +187,9 @@ class Informer(Generic[T]):
             return True
         finally:
             self._scope = None
+            if self.age_seconds == 0:
+                # A watch was open. A list alone does not prove that a watch works.
+                self._failures = 0
 
     async def _restored(self) -> bool:
         """Whether the server's version is below ours: then etcd was restored from a backup."""
@@ -293,7 +296,6 @@ class Informer(Generic[T]):
             self.as_of = as_of
         self._version = version
         self._consistent = False
-        self._failures = 0
         self._pulse.problem = ""
         self.synced.set()
 
@@ -302,14 +304,15 @@ class Informer(Generic[T]):
         _keep(event, self._store)
         version = item.metadata.resource_version if item.metadata else ""
         self._version = version or self._version
-        self._failures = 0
 
     def _after_refusal(self, error: ApiError) -> float:
         if error.status == 410:
             self._version = ""
             self._consistent = True
             log.info("watching %s: the past is gone (410), listing again", self._path)
-            return 0.0 if self._failures == 0 else self._backoff()
+            # List at once the first time, but not again and again without a watch in between.
+            first, pause = self._failures == 0, self._backoff()
+            return 0.0 if first else pause
         # Not the whole Retry-After: a proxy under maintenance may ask for a pause much longer than that
         # takes.
         pause = asked_pause_seconds(error, self._dice) or self._backoff()

@@ -4,6 +4,7 @@ What we are about to write on an object is *assumed*: snapshots show it until th
 version, or the assumption is taken back.
 """
 
+import time
 from collections.abc import Callable, Iterable
 
 from bayplan.kube.kinds import OBJECT_KINDS
@@ -23,6 +24,8 @@ class ObjectStore:
         self._assumed: dict[Key, NamedObject] = {}
         # The watch's state of each object in _assumed.
         self._told: dict[Key, NamedObject] = {}
+        # When the API server confirmed the write of each object in _assumed.
+        self._written_at: dict[Key, float] = {}
         # Keys of the objects that changed since the last freeze; None for a kind that was replaced as a
         # whole.
         self._changed: dict[str, set[str] | None] = {}
@@ -39,8 +42,7 @@ class ObjectStore:
     def drop(self, kind: str, one: NamedObject) -> None:
         """Remove an object and the assumption about it."""
         key = OBJECT_KINDS[kind].key(one)
-        self._assumed.pop((kind, key), None)
-        self._told.pop((kind, key), None)
+        self._end((kind, key))
         self._show(kind, key, None)
         self._tell(kind, one)
 
@@ -50,7 +52,7 @@ class ObjectStore:
         for assumed in [each for each in self._assumed if each[0] == kind]:
             key = assumed[1]
             if key not in fresh:
-                del self._assumed[assumed], self._told[assumed]
+                self._end(assumed)
             elif self._still_assumed(assumed, fresh[key]):
                 fresh[key] = self._assumed[assumed]
         self._by_kind[kind] = fresh
@@ -65,15 +67,25 @@ class ObjectStore:
             # Deleted meanwhile, or the watch was faster and already has this version or a newer one.
             return
         self._assumed[kind, key], self._told[kind, key] = one, told
+        if version_of(one) > version_of(told):
+            self._written_at[kind, key] = time.monotonic()
         self._show(kind, key, one)
 
     def forget(self, kind: str, one: NamedObject) -> None:
         """Take this assumption back; a later assumption about the same object stays."""
         key = OBJECT_KINDS[kind].key(one)
         if self._assumed.get((kind, key)) is one:
-            del self._assumed[kind, key]
-            self._show(kind, key, self._told.pop((kind, key)))
+            self._show(kind, key, self._told[kind, key])
+            self._end((kind, key))
             self._tell(kind, one)
+
+    def end_assumptions(self, kind: str, before: float) -> None:
+        """End assumptions written ``before`` a list of the latest state was requested: the list has them.
+
+        If the list lacks such a write, etcd was restored from a backup, and no watch would ever report it.
+        """
+        for which in [each for each, at in self._written_at.items() if each[0] == kind and at < before]:
+            self._end(which)
 
     def told(self, kind: str, key: str) -> NamedObject | None:
         """The object as the watch reported it, without any assumption."""
@@ -104,10 +116,15 @@ class ObjectStore:
         if assumed is None:
             return False
         if told == assumed or version_of(told) > version_of(assumed):
-            del self._assumed[which], self._told[which]
+            self._end(which)
             return False
         self._told[which] = told
         return True
+
+    def _end(self, which: Key) -> None:
+        self._assumed.pop(which, None)
+        self._told.pop(which, None)
+        self._written_at.pop(which, None)
 
     def _show(self, kind: str, key: str, one: NamedObject | None) -> None:
         shown = self._by_kind.setdefault(kind, {})

@@ -147,7 +147,15 @@ class LiveView:
             client, PODS, self._pod_store, consistent=True, on_latest=self._cache.end_assumptions
         )
         self._nodes_only = nodes_only
-        self._objects = {kind: Informer(client, object_resource(kind), self._store(kind)) for kind in objects}
+        self._objects = {
+            kind: Informer(
+                client,
+                object_resource(kind),
+                self._store(kind),
+                on_latest=partial(self._cache.objects.end_assumptions, kind),
+            )
+            for kind in objects
+        }
         self._looked_for: dict[str, float] = {}
         # By name, the last request for a node, until its answer is here or would be too old.
         self._reading: dict[str, object] = {}
