@@ -8,6 +8,8 @@ import difflib
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from bayplan.version import VERSION
+
 if TYPE_CHECKING:
     from bayplan.authoring.args import Args as Args
     from bayplan.authoring.gang import Gang as Gang
@@ -95,7 +97,7 @@ _ELSEWHERE = {
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:

@@ -6,11 +6,14 @@ import ssl
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
 
+from bayplan import __version__
 from bayplan.client.channel import Channel
 from bayplan.client.connect import Connection
 from bayplan.client.errors import NotSent, Unreachable
 from bayplan.client.lines import Lines
+from tests.client.serving import serving
 from tests.controlplane.ports import free_port
 
 
@@ -50,6 +53,26 @@ async def test_a_connection_that_is_there_when_the_time_is_over_is_not_written_t
         await channel.close()
 
     assert not line.used
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_audit_logs_have_our_name_and_version(method: str) -> None:
+    names: list[str | None] = []
+
+    async def note(request: web.BaseRequest) -> web.StreamResponse:
+        names.append(request.headers.get("User-Agent"))
+        return web.json_response({})
+
+    async with serving(note) as url:
+        channel = Channel(Connection(url, None))
+        try:
+            await channel.send(
+                method, "/x", doing="asking", data=None, content_type="", params=None, timeout_seconds=5
+            )
+        finally:
+            await channel.close()
+
+    assert names == [f"bayplan/{__version__}"]
 
 
 async def test_a_connection_that_fails_is_told_without_objects_of_a_library() -> None:

@@ -1,6 +1,7 @@
 """Looking at an API server that is not as it should be: another time, another protocol, locked doors."""
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -28,6 +29,7 @@ class ApiServer:
     forbidden: tuple[str, ...] = ()
     review: Any = field(default_factory=lambda: {"status": {"allowed": False}})
     nodes: tuple[Any, ...] = ()
+    config_maps: tuple[Any, ...] = ()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request."""
@@ -39,7 +41,8 @@ class ApiServer:
             return web.json_response(self.version, headers=headers)
         if "review" in request.path:
             return web.json_response(self.review, headers=headers)
-        items = self.nodes if request.path.endswith("/nodes") else ()
+        kinds = {"nodes": self.nodes, "configmaps": self.config_maps}
+        items = kinds.get(request.path.rpartition("/")[2], ())
         return web.json_response({"items": items, "metadata": {}}, headers=headers)
 
 
@@ -96,6 +99,25 @@ async def test_what_is_locked_is_written_down_and_the_rest_looked_at(tmp_path: P
         "rights",
     ]
     assert setting.nodes is None
+
+
+async def test_the_loopback_of_a_pod_is_not_called_from_here(tmp_path: Path) -> None:
+    def calling(name: str, url: str) -> Any:
+        entry = {"urlPrefix": url, "filterVerb": "filter"}
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [entry],
+        }
+        return {"metadata": {"name": name}, "data": {"kube-scheduler.yaml": json.dumps(document)}}
+
+    beside, elsewhere = "http://127.0.0.1:1", "http://0.0.0.0:1"
+    server = ApiServer(config_maps=(calling("sidecar", beside), calling("service", elsewhere)))
+
+    cluster, _ = await looked_at(server, tmp_path)
+
+    assert len(cluster.given.schedulers) == 2
+    assert [shake.name for shake in cluster.handshakes] == [elsewhere]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ With the rights that are printed, and no others.
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 import yaml
 
 from tests.controlplane.client import ApiError
+from tests.controlplane.helm_binary import require
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.scheduler import Scheduler
 from tests.e2e.extender import COMMAND
@@ -21,6 +24,7 @@ from tests.install.releases import ONE_EACH, ONLY_SSD, configuration, policy
 
 pytestmark = pytest.mark.e2e
 
+RUNBOOK = Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"
 RESOURCE = "example.com/slot"
 COUNTED = "example.com/gpu-milli"
 LEASES = ("bayplan", "kube-scheduler")
@@ -73,6 +77,32 @@ def test_the_api_server_takes_everything(
     assert len(tried.splitlines()) == len(installed.objects)
     assert len(kept.splitlines()) == len(installed.objects)
     assert any(f"/{kind}" in kept or kind in kept for kind in ("deployment", "daemonset"))
+
+
+def test_what_an_upgrade_leaves_behind_is_what_the_runbook_lists(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    (command,) = re.findall(r"^\$ (comm .*)$", RUNBOOK.read_text(), re.MULTILINE)
+    old, new = render("sidecar", policy(tmp_path)), render("standalone", policy(tmp_path))
+    (tmp_path / "install.yaml").write_text(old)
+    (tmp_path / "next-install.yaml").write_text(new)
+    env = {
+        "PATH": f"{require('kubectl').parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "KUBECONFIG": str(cluster.kubeconfig),
+    }
+    with Installed(cluster, tmp_path, old).applied(), Installed(cluster, tmp_path, new).applied():
+        left = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        )
+
+    assert not left.stderr
+    assert left.stdout.splitlines() == [
+        "clusterrolebinding.rbac.authorization.k8s.io/kube-system-bayplan-kube-scheduler",
+        "clusterrolebinding.rbac.authorization.k8s.io/kube-system-bayplan-volume-scheduler",
+        "configmap/bayplan-scheduler-config",
+        "rolebinding.rbac.authorization.k8s.io/kube-system-bayplan-authentication-reader",
+    ]
 
 
 @pytest.mark.parametrize("shape", ["sidecar", "standalone", "service"])

@@ -248,6 +248,15 @@ def test_steps_make_the_certificates_that_pods_mount(
     assert {volume["secret"]["secretName"] for volume in volumes if "secret" in volume} <= names
 
 
+def test_the_address_is_asked_for_before_certificates_are_made_for_it(tmp_path: Path) -> None:
+    options: list[str | Path] = ["service", policy(tmp_path), "--ignorable", "--part", "steps"]
+    named = run("render", *options).stdout
+    addressed = run("render", *options, "--cluster-ip", "10.96.0.50").stdout
+
+    assert named.index("--cluster-ip") < named.index("certs create")
+    assert "--cluster-ip" not in addressed
+
+
 def test_secrets_of_other_names_are_made_by_hand(tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text("tls: {secretName: ours, clientSecretName: theirs}\n")
     options: list[str | Path] = ["--ignorable", "--values", tmp_path / "values.yaml", "--part", "steps"]

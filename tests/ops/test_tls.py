@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import socket
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from bayplan.ops.logs import Sparingly
 from bayplan.ops.tls import TlsError, TlsFiles, certificate_names
 from bayplan.runtimes.extender.serve import Server
 from tests.controlplane.certs import Authority, KeyPair, make_ca
@@ -72,6 +75,12 @@ async def is_served(server: Server, tls: ssl.SSLContext) -> bool:
         return False
 
 
+def refuse(address: tuple[str, int], context: ssl.SSLContext) -> None:
+    """A caller that does not believe the server, and says so: asyncio would hang up without a word."""
+    with socket.create_connection(address) as plain, pytest.raises(ssl.SSLCertVerificationError):
+        context.wrap_socket(plain, server_hostname=address[0])
+
+
 async def test_https_is_served_and_a_caller_with_another_ca_does_not_believe_it(
     tmp_path: Path, ca: Authority, other_ca: Authority, pair: KeyPair
 ) -> None:
@@ -106,6 +115,57 @@ async def test_only_callers_with_a_certificate_of_the_ca_are_let_in(
         assert not await is_served(server, trusting(ca, late))
         assert not await is_served(server, trusting(ca))
         assert await is_served(server, trusting(ca, friend)), "refusals cost nothing"
+
+
+@pytest.mark.parametrize(
+    ("caller", "told"),
+    [
+        pytest.param("stranger", "of a CA in our clientCAFile", id="of another CA"),
+        pytest.param("late", "certificate has expired", id="ended"),
+        pytest.param("nobody", "its tlsConfig needs certFile and keyFile", id="none at all"),
+        pytest.param("mistrusting", "of a CA in the caller's caFile", id="another CA at the caller's"),
+        pytest.param("misled", "have the host of its urlPrefix among its names", id="another name"),
+        pytest.param("plain", "must begin with https://", id="no TLS"),
+    ],
+)
+async def test_the_log_says_whose_certificate_it_was_and_what_to_look_at(
+    caller: str,
+    told: str,
+    *,
+    tmp_path: Path,
+    ca: Authority,
+    other_ca: Authority,
+    pair: KeyPair,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Another test may have had the same words a moment ago.
+    monkeypatch.setattr("bayplan.ops.tls._refusals", Sparingly())
+    friend = ca.issue("kube-scheduler", client=True)
+    shown: dict[str, KeyPair | None] = {
+        "stranger": other_ca.issue("kube-scheduler", client=True, filename="stranger"),
+        "late": ca.issue("late", client=True, days=-1),
+        "nobody": None,
+    }
+    believed = other_ca if caller == "mistrusting" else ca
+    certificate = copied(ca.issue("elsewhere", dns=["elsewhere"], server=True), tmp_path / "elsewhere")
+    served = certificate if caller == "misled" else pair
+    files = TlsFiles(served.cert, served.key, ca.cert, require_client_cert=True)
+    async with secured(tmp_path, files).running() as server:
+        if caller == "plain":
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                await ask(server, "filter", names_request(NODES))
+        elif caller in shown:
+            assert not await is_served(server, trusting(ca, shown[caller]))
+        else:
+            await asyncio.to_thread(refuse, server.listener.address, trusting(believed, friend))
+
+        async def said() -> bool:
+            return told in caplog.text
+
+        await until(said, what="it is said")
+
+    assert "the TLS handshake with a caller failed: [SSL" in caplog.text
 
 
 async def test_allowed_names_are_the_common_name_or_a_dns_name(

@@ -23,9 +23,12 @@ from bayplan.client.errors import (
 from bayplan.client.lines import Lines
 from bayplan.client.login import Access
 from bayplan.client.sockets import open_socket
+from bayplan.version import VERSION
 
 _ANSWER_SECONDS = 30.0
 _JSON = "application/json"
+_NAME = f"bayplan/{VERSION}"
+"""What audit logs and the metrics of the API server call us."""
 
 
 class Channel:
@@ -206,7 +209,7 @@ class Channel:
         return self._connection.access()
 
     def _headers(self, access: Access) -> dict[str, str]:
-        headers = {"Accept": _JSON}
+        headers = {"Accept": _JSON, "User-Agent": _NAME}
         if access.token:
             # Tokens of login programs or kubeconfigs may end with a newline.
             headers["Authorization"] = f"Bearer {access.token.strip()}"

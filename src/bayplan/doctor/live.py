@@ -98,7 +98,14 @@ async def _look(
         schedulers = [SchedulerFile(page) for page in pages]
         accounts = _accounts(ours, schedulers, setting, nodes_only)
         rights = await ask_rights(client, accounts, needed(schedulers, setting), unseen)
-    shakes = [await shake_hands(file, entry) for file in schedulers for entry in file.entries if entry.url]
+    # The loopback of a pod is not that of this machine, where somebody else may answer.
+    called = [
+        (file, entry)
+        for file in schedulers
+        for entry in file.entries
+        if entry.url and not (entry.local and file.page in given.schedulers)
+    ]
+    shakes = [await shake_hands(file, entry) for file, entry in called]
     cluster = Cluster(
         server=connection.server,
         version=version,

@@ -67,18 +67,14 @@ def steps(release: Release) -> str:
     # Secrets want the namespace, which may be among the objects.
     certificates = _certificates(release)
     made = release.value("createNamespace")
-    lines = [_image(release), *([applied, *certificates] if made else [*certificates, applied])]
+    lines = [_image(release), *_address(release)]
+    lines += [applied, *certificates] if made else [*certificates, applied]
     lines += [
         f"Wait until it is ready:  kubectl -n {release.namespace} {_waiting(release)}",
         f"On each host of the control plane make {CLIENT_FILES} with"
         + (f" ca.crt, tls.crt and tls.key of the Secret {client}, and" if mutual else "")
         + " kube-scheduler.yaml (--part scheduler-config). Files are readable by root alone.",
     ]
-    if shape == "service" and not release.value("service.clusterIP"):
-        lines.append(
-            "kube-scheduler is on the host's network and may not know names of Services: give --cluster-ip"
-            " ADDRESS" + (", and put the address into the certificate." if mutual else ".")
-        )
     lines += [
         "Tell kube-scheduler of the file, one host after the other: with kubeadm, put the patch"
         f" (--part kubeadm-patch) into a folder as {PATCH_FILE} and run"
@@ -104,6 +100,16 @@ def _image(release: Release) -> str:
     if image_unnamed(release):
         there += f" It is of no registry: give --image with yours, such as registry.example/{image}."
     return there
+
+
+def _address(release: Release) -> list[str]:
+    """Before the certificates: they are made for the address."""
+    if release.value("shape") != "service" or release.value("service.clusterIP"):
+        return []
+    return [
+        "kube-scheduler is on the host's network and may not know names of Services: where it does not,"
+        " render again with --cluster-ip ADDRESS, a free one for Services, and follow those steps."
+    ]
 
 
 def _waiting(release: Release) -> str:

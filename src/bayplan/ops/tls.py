@@ -16,6 +16,19 @@ _refusals = Sparingly()
 # Enough for a request that is on its way already; a caller who goes on after that is cut off.
 _READS_AFTER_ALERT = 8
 _PLAIN_HTTP = "HTTP_REQUEST"
+_ADVICE = {
+    _PLAIN_HTTP: "the caller speaks plain HTTP: its urlPrefix must begin with https://",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": (
+        "the caller shows no certificate: its tlsConfig needs certFile and keyFile"
+    ),
+    "CERTIFICATE_VERIFY_FAILED": (
+        "the caller's certificate is refused: it must be valid now, and of a CA in our clientCAFile"
+    ),
+}
+_OUR_OWN_REFUSED = (
+    "the caller refused our certificate: it must be valid now, of a CA in the caller's caFile, and have the"
+    " host of its urlPrefix among its names; the caller's log says which it is"
+)
 
 
 class TlsError(Exception):
@@ -112,9 +125,19 @@ class _Handshake(ssl.SSLObject):
                 if error.reason == _PLAIN_HTTP:
                     # It reads no alert, and would wait until its own patience ends.
                     self._reads = _READS_AFTER_ALERT
-                _refusals.warn(log, _plain(error), f"the TLS handshake with a caller failed: {error}")
+                told = f"the TLS handshake with a caller failed: {error}{_advice(error)}"
+                _refusals.warn(log, told, told)
         self._reads += 1
         raise self._failure if self._reads > _READS_AFTER_ALERT else ssl.SSLWantReadError
+
+
+def _advice(error: ssl.SSLError) -> str:
+    """Whose certificate it was, and what to look at: OpenSSL's words leave both open."""
+    reason = error.reason or ""
+    # An alert comes from the other side: SSLV3_ALERT_BAD_CERTIFICATE, TLSV1_ALERT_UNKNOWN_CA and the like.
+    refused = "_ALERT_" in reason and ("CERTIFICATE" in reason or reason.endswith("UNKNOWN_CA"))
+    text = _OUR_OWN_REFUSED if refused else _ADVICE.get(reason, "")
+    return f"; {text}" if text else ""
 
 
 def certificate_names(certificate: dict[str, Any]) -> set[str]:
