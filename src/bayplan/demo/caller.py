@@ -18,15 +18,15 @@ from bayplan.state.view import FixedView
 
 @dataclass(frozen=True)
 class Placement:
-    """What became of one pod."""
+    """The result for one pod."""
 
     pod: Pod
     node: str
-    """Empty where the pod is still waiting."""
+    """Empty if the pod still waits."""
     offered: int
     passed: int
     score: int
-    """0 to 10, as it was on the wire."""
+    """The score on the wire, 0 to 10."""
     reasons: Counter[str] = field(default_factory=Counter)
     error: str = ""
     seconds: float = 0.0
@@ -41,14 +41,14 @@ class Placement:
 
 
 class MemoryBinder:
-    """Binds by moving the view on: the embedded cluster's API server."""
+    """Stands in for the API server: binds by updating the view of the embedded cluster."""
 
     def __init__(self, view: FixedView, pods: dict[str, Pod]) -> None:
         self._view = view
         self._pods = pods
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
-        """Place the pod on the node; a pod that is there already stays there."""
+        """Place the pod on the node; does nothing if it is there already."""
         cluster, pod = self._view.current, self._pods.get(uid)
         if cluster is None or pod is None:
             raise LookupError(f"pod {namespace}/{name} is not in the embedded cluster")
@@ -65,11 +65,11 @@ class MemoryBinder:
         return self._view.current
 
     def expect(self, pod: Pod) -> None:
-        """Know one more pod that may be bound."""
+        """Add a pod that may be bound."""
         self._pods[pod.uid] = pod
 
     def end_oldest(self, *, keep: int) -> None:
-        """Let the oldest pods end, so that so many are left."""
+        """End the oldest pods, so that at most so many are left."""
         over = len(self._pods) - keep
         for uid in list(self._pods)[: max(0, over)]:
             del self._pods[uid]
@@ -117,7 +117,7 @@ class Caller:
 
 
 def _offer(pod: Pod, cluster: Snapshot) -> tuple[list[str], Counter[str]]:
-    """Nodes with room for the pod, and what kube-scheduler would say about the others."""
+    """The nodes with room for the pod, and kube-scheduler's words about the others."""
     reasons: Counter[str] = Counter()
     offered = []
     for node in cluster.nodes:

@@ -24,18 +24,18 @@ _PAUSE_SECONDS = 0.7
 
 
 class Audience(Protocol):
-    """Whoever watches the demo."""
+    """Gets the events of the demo."""
 
     def started(self, url: str, cluster: Snapshot, *, page_url: str) -> None:
-        """The server answers at this address, and shows its decisions at that one."""
+        """The server has started: its address, and that of its page."""
         ...
 
     def placed(self, placement: Placement) -> None:
-        """One more pod has its node, or its reasons."""
+        """A pod was placed or refused."""
         ...
 
     def finished(self, cluster: Snapshot, ops_url: str, *, serving: bool) -> None:
-        """All pods were tried; the server goes on or not."""
+        """All pods were tried; the server may go on."""
         ...
 
 
@@ -83,7 +83,7 @@ class Demo:
                     await self._go_on(server, caller, binder)
 
     async def _go_on(self, server: Server, caller: Caller, binder: MemoryBinder) -> None:
-        """A pod comes and an old one goes, now and then, until a signal: there is something to look at."""
+        """Add a pod and end an old one from time to time until a signal, so that the page has news."""
         stopped = asyncio.create_task(server.stopped())
         for pod in itertools.islice(make_pods(sys.maxsize), self.pods, None):
             await asyncio.wait([stopped], timeout=_PAUSE_SECONDS)

@@ -91,7 +91,7 @@ class Cost:
     def __init__(self, args: CostArgs) -> None:
         self._args = args
         self._prices = NodePrices(args)
-        # Named here, so that a source that nobody collects is an error when the policy is loaded.
+        # Named here, so that a source that is not configured is an error when the policy is loaded.
         self._columns = self._prices.columns
         self._spent = replace(SPENT, helped_by=SPENT.helped_by | self._prices.topics)
         self._no_price = replace(NO_PRICE, helped_by=NO_PRICE.helped_by | self._prices.topics)
@@ -156,7 +156,7 @@ class Cost:
         """Nodes in use have 50 to 100, the fuller the better; empty ones 0 to 50, the cheaper the better."""
         pods = nodes["pods.requested"]
         if self._daemons is not None:
-            # The few are counted, and the many are known.
+            # Counting the daemons alone is cheaper: they are few, and the total of all pods is known.
             pods = pods - nodes.count(self._daemons)
         in_use = pods > 0
         resources = self._args.resources
@@ -167,12 +167,12 @@ class Cost:
         return Score(scores, detail="{more:.4g} an hour more, {full:.0%} full", more=more, full=full)
 
     def _shares(self, nodes: NodeTable, requested: Callable[[str], Ints | int]) -> Floats:
-        """What part of each node that is: the weighted mean over the resources that the node has."""
+        """The share of each node that is requested: the weighted mean over the node's resources."""
         total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
         for resource in self._args.resources:
             allocatable = nodes[f"{resource.name}.allocatable"]
             has = resource.weight * (allocatable > 0)
-            # One division over all is several times faster than one that leaves some out.
+            # Dividing all elements is several times faster than dividing with a mask.
             total += has * (requested(resource.name) / np.maximum(allocatable, 1))
             weights += has
         shares: Floats = total / np.where(weights > 0, weights, 1.0)
@@ -192,7 +192,7 @@ class Cost:
 def _ratio(costs: Floats) -> Floats:
     """The lowest cost over each: 1 for the cheapest, 0.5 for twice as much; NaN where it is not known."""
     lowest = np.fmin.reduce(costs, initial=np.inf)
-    # What costs nothing is as cheap as can be; NaN stays NaN.
+    # A cost of 0 is as cheap as can be; NaN stays NaN.
     free = costs <= 0
     ratio: Floats = lowest / np.where(free, 1.0, costs)
     return np.where(free, 1.0, ratio)

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Limit = Annotated[float, msgspec.Meta(ge=0)]
 
 _NO_FRACTION = 10
-"""Whoever writes more than this means percent."""
+"""A limit above this cannot be a fraction, so percent was meant; with a ``resource`` already above 1."""
 _HEADROOM_UNKNOWN = {"pass": 100.0, "last": 0.0}
 """Of nodes without a value; the others have no opinion on them."""
 
@@ -98,7 +98,7 @@ class Load:
 
     def __init__(self, args: LoadArgs) -> None:
         self._columns = tuple(_Column.of(column) for column in args.columns)
-        # Named here, where it is seen which sources there must be.
+        # Named here, so that the required sources are known when the policy is loaded.
         self._sources = tuple(column.source for column in self._columns)
         self._latches = tuple(column.latch for column in self._columns if column.latch is not None)
         self._weights = np.array([[column.weight] for column in args.columns])
@@ -167,7 +167,7 @@ class _Column:
             added = self._added(pod, nodes)
             found += [
                 self.above.where(value > limit, value=value),
-                # A source that is silent says nothing any more, whatever it said last.
+                # The latch does not count for a node without a current value.
                 self.latched.where(known & nodes[self.latch], value=value),
                 self.would_be.where(value + added > limit, value=value, added=added),
             ]
@@ -181,12 +181,12 @@ class _Column:
         return free if missing is None else np.where(np.isnan(nodes[self.source]), missing, free)
 
     def _added(self, pod: Pod, nodes: NodeTable) -> Floats:
-        """What the measured value does not know of yet, in its own unit."""
+        """What pods requested since the reading, plus this pod, in the unit of the value."""
         resource = self.args.resource
         if resource is None or self.args.count_placed is False:
             return np.zeros(len(nodes))
         asked = 1 if resource == "pods" else pod.request(resource)
-        # Pods that are gone may have used less than they asked for: nothing is taken off for them.
+        # Nothing is subtracted for pods that are gone: they may have used less than they requested.
         came = nodes.growth(resource, since=self.source).clip(min=0) + float(asked)
         allocatable = nodes[f"{resource}.allocatable"].astype(np.float64)
         share: Floats = np.divide(came, allocatable, out=np.zeros(len(nodes)), where=allocatable > 0)

@@ -106,20 +106,20 @@ class NodePrices:
         if self._prices or args.capacity_type.classes:
             columns.append(self._label)
         self.topics: frozenset[str] = frozenset()
-        """What prices change with, for `Reason.helped_by`."""
+        """The topics that prices depend on, for `Reason.helped_by`."""
         if args.price_source:
             source = Source(args.price_source)
             columns.append(source)
             self._readers.append(self._reader(source))
             self.topics = frozenset({f"source:{source.source}"})
         self.columns = columns
-        """The columns that are read, for those who list them."""
+        """The columns that are read, for `bayplan columns`."""
 
     def of(self, nodes: NodeTable, cluster: Snapshot) -> Floats:
-        """One price a node; NaN where there is none."""
+        """The price of each node; NaN if it has none."""
         prices = self._known(nodes)
         if self._dearest and np.isnan(prices).any():
-            # Of all nodes, not of those at hand: at bind there is only one.
+            # Over all nodes of the cluster, since at bind the table has only one.
             every = self._known(cluster.nodes)
             most = every.max(initial=-1.0, where=~np.isnan(every))
             prices = np.where(np.isnan(prices) & (most >= 0), most, prices)
@@ -151,12 +151,12 @@ class NodePrices:
     def _from_table(self, nodes: NodeTable) -> Floats:
         types, zones = nodes["instance-type"], nodes["zone"]
         grid = self._grid(types.values, zones.values)
-        # The code of an absent value is -1: the last place.
+        # The code of an absent value is -1, which indexes the last element.
         found: Floats = grid[types.codes, zones.codes, self.spot(nodes).astype(np.intp)]
         return found
 
     def _lay_out(self, types: tuple[str, ...], zones: tuple[str, ...]) -> Floats:
-        """The price of every combination there is, to be looked up for all nodes at once."""
+        """A table with the price of every combination, to look up all nodes at once."""
         grid = np.full((len(types) + 1, len(zones) + 1, 2), np.nan)
         for (row, kind), (column, zone) in product(enumerate((*types, None)), enumerate((*zones, None))):
             for place, capacity in enumerate(("on-demand", "spot")):
@@ -170,12 +170,12 @@ class NodePrices:
 
 
 def _said(key: _Key) -> int:
-    """How much a row says of a node."""
+    """How many conditions a row has."""
     return sum(value is not None for value in key)
 
 
 def _check_ties(rows: tuple[PriceRow, ...]) -> None:
-    """`ValueError` where two rows fit one node and neither says more of it."""
+    """Raise `ValueError` if two rows match one node with equally many conditions."""
     keys = [row.key for row in rows]
     known = set(keys)
     if len(known) < len(keys):

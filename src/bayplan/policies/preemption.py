@@ -71,7 +71,7 @@ class Preemption:
 
     @bayplan.prepare
     def census(self, cluster: Snapshot) -> "_Census | None":
-        """How groups of pods stand, where somebody wants to know."""
+        """The census of pod groups; ``None`` without budgets."""
         return _Census(cluster) if self._args.budgets else None
 
     @bayplan.protect
@@ -86,7 +86,7 @@ class Preemption:
         if text is None:
             near = blocks.mistyped(key, victim.annotations)
             return f"its annotation {near} is nearly {key}" if near else False
-        # Whoever wrote something there wanted to protect it: a typo must not cost the pod its life.
+        # Any other value was probably meant to protect the pod: a typo must not get it evicted.
         return text == "true" or (text != "false" and f"its annotation {key} is neither true nor false")
 
     @bayplan.victims
@@ -126,7 +126,7 @@ class Preemption:
 
 
 class _Census:
-    """How each group of pods stands, found out once for all candidates."""
+    """The state of each group of pods, worked out once for all candidates."""
 
     def __init__(self, cluster: Snapshot) -> None:
         self._cluster = cluster
@@ -171,7 +171,7 @@ def _age_seconds(pod: Pod, now: datetime) -> float:
 
 
 def _group(pods: PodGroup, pod: Pod) -> PodGroupKey:
-    """What tells the pod's group from others that the same budget is for."""
+    """The key of the pod's group among the groups of one budget."""
     keys = (pods.same_label,) if isinstance(pods.same_label, str) else pods.same_label
     return (
         pod.namespace if pods.same_namespace else None,

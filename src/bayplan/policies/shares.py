@@ -16,16 +16,16 @@ Number = float | int | str
 
 WHOLE = 1_000_000
 HIGHEST_FACTOR = 100
-# Far more than any node has, and times the highest factor still an int64.
+# Far more than any node has; times the highest factor it still fits into an int64.
 ENDLESS = 2**55
 
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,20})?")
 
 
 def part_of(amounts: Ints, millionths: Ints | int) -> Ints:
-    """So many millionths of each, rounded down; exact, and without a product past int64."""
+    """The given millionths of each amount, rounded down; exact, and without overflow of int64."""
     whole = amounts // WHOLE
-    # Not %: dividing by a constant is fast, and what is left over is then a subtraction.
+    # Not %: dividing by a constant is fast, and the remainder is then a subtraction.
     part: Ints = whole * millionths + (amounts - whole * WHOLE) * millionths // WHOLE
     return part
 
@@ -50,7 +50,7 @@ def read_share(value: Number, what: str) -> int:
 
 
 def read_headroom(resource: str, value: Number) -> tuple[int, int]:
-    """An amount, or millionths of what the node has: one of them is 0."""
+    """An amount, and millionths of the node's allocatable: one of the two is 0."""
     what = f"headroom.{resource}"
     if "%" in str(value):
         return 0, read_share(value, what)

@@ -1,6 +1,6 @@
-"""Envelopes in any spelling: ``nodenames``, ``nodeNames`` and ``NodeNames`` are one name to Go.
+"""Normalises the field names of envelopes: Go takes ``nodenames``, ``nodeNames`` and ``NodeNames`` as one.
 
-Only envelopes are looked at. What is inside a Pod or a Node keeps its spelling, which is fixed.
+Only envelopes are changed. Field names inside a Pod or a Node are fixed.
 """
 
 import types
@@ -18,7 +18,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def respell(body: bytes, kind: type[Envelope]) -> bytes:
-    """The message with its names as ``kind`` spells them; names that it does not know are left out."""
+    """The message with its field names as ``kind`` spells them; unknown fields are left out."""
     return _ENCODER.encode(_value(Raw(body), kind))
 
 

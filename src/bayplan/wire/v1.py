@@ -31,7 +31,7 @@ class NodeList(Envelope, frozen=True, rename=None):
 
 
 class ExtenderArgs(Envelope, frozen=True):
-    """What ``filter`` and ``prioritize`` are sent. ``NodeNames`` or ``Nodes`` says which mode it is."""
+    """The request of ``filter`` and ``prioritize``: ``NodeNames`` with nodeCacheCapable, else ``Nodes``."""
 
     pod: Pod | None = None
     nodes: NodeList | None = None
@@ -39,7 +39,7 @@ class ExtenderArgs(Envelope, frozen=True):
 
 
 class FilterResult(Envelope, frozen=True):
-    """What ``filter`` answers."""
+    """The answer of ``filter``."""
 
     nodes: NodeList | None
     node_names: list[str] | None
@@ -49,7 +49,7 @@ class FilterResult(Envelope, frozen=True):
 
 
 class HostPriority(Envelope, frozen=True):
-    """One line of what ``prioritize`` answers. Go reads an int64: 7.0 would make it fail."""
+    """One line of the answer of ``prioritize``. Go reads an int64: 7.0 would make it fail."""
 
     host: str
     score: int
@@ -69,21 +69,21 @@ class MetaVictims(Envelope, frozen=True):
 
 
 class SentMetaVictims(Envelope, frozen=True):
-    """Victims as they are sent to us, where anything may be null."""
+    """Victims in a request, where anything may be null."""
 
     pods: list[MetaPod | None] | None = None
     num_pdb_violations: int | None = None
 
 
 class SentVictims(Envelope, frozen=True):
-    """Victims with their pods in full, as an extender without ``nodeCacheCapable`` is sent them."""
+    """Victims in a request with full pods, as an extender without ``nodeCacheCapable`` gets them."""
 
     pods: list[Pod | None] | None = None
     num_pdb_violations: int | None = None
 
 
 class ExtenderPreemptionArgs(Envelope, frozen=True):
-    """What ``preempt`` is sent."""
+    """The request of ``preempt``."""
 
     pod: Pod | None = None
     node_name_to_victims: dict[str, SentVictims | None] | None = None
@@ -91,13 +91,13 @@ class ExtenderPreemptionArgs(Envelope, frozen=True):
 
 
 class ExtenderPreemptionResult(Envelope, frozen=True):
-    """What ``preempt`` answers, in both modes."""
+    """The answer of ``preempt``, in both modes."""
 
     node_name_to_meta_victims: dict[str, MetaVictims]
 
 
 class ExtenderBindingArgs(Envelope, frozen=True):
-    """What ``bind`` is sent."""
+    """The request of ``bind``."""
 
     pod_name: Annotated[str, Meta(min_length=1)]
     pod_namespace: Annotated[str, Meta(min_length=1)]
@@ -106,6 +106,6 @@ class ExtenderBindingArgs(Envelope, frozen=True):
 
 
 class ExtenderBindingResult(Envelope, frozen=True):
-    """What ``bind`` answers."""
+    """The answer of ``bind``."""
 
     error: str = ""

@@ -188,7 +188,8 @@ class AtOnce:
                 return self._filter(lookup)
             first = equals[first_of_equals(nodes, equals, uid) if len(equals) > 1 else 0]
             return self._filter_answer(lookup, assemble.quoted([nodes.name(first)]), cut=Cut([first], 0))
-        passed = lookup.index[known.standing.verdicts[lookup.index] == PASSES]
+        rows = lookup.index
+        passed = rows[known.standing.verdicts[rows] == PASSES]
         if passed.size <= keep:
             return self._filter(lookup)
         part = nodes.take(passed)

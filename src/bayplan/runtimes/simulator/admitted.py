@@ -1,8 +1,7 @@
-"""What the API server does to a pod that is created, as far as scheduling sees it.
+"""Completes a pod of a manifest as the API server would on creation, as far as scheduling sees it.
 
-A manifest has not been there yet. What follows from the pod alone is done by `with_host_ports` and
-`defaulted`; what the cluster says, by `admitted`. Requests out of limits are not done here: whoever reads
-requests does that (`bayplan.kube.resources`).
+`with_host_ports` and `defaulted` add what follows from the pod alone, `admitted` what depends on the cluster.
+Requests that follow from limits are not added here: `bayplan.kube.resources` does that when it reads them.
 """
 
 from collections.abc import Mapping
@@ -28,14 +27,14 @@ _WITHOUT_NODE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable
 
 @dataclass(frozen=True)
 class Admitted:
-    """The pod as a scheduler would see it, and what nobody could look up for that."""
+    """The pod as a scheduler would see it, and what could not be looked up for that."""
 
     pod: Pod
     notes: tuple[str, ...] = ()
 
 
 def with_host_ports(spec: dict[str, Any]) -> dict[str, Any]:
-    """The ``spec`` of a manifest: in the node's network each port of a container is one of the node."""
+    """The ``spec`` of a manifest; with ``hostNetwork`` each container port is also a host port."""
     if spec.get("hostNetwork") is not True:
         return spec
     kinds = [kind for kind in ("containers", "initContainers") if isinstance(spec.get(kind), list)]
@@ -56,7 +55,7 @@ def _with_host_ports(container: Any) -> Any:
 
 
 def defaulted(pod: Pod) -> Pod:
-    """The pod with what follows from itself: label keys in its terms, tolerations, a service account."""
+    """The pod with defaults that follow from itself: label keys in terms, tolerations, a service account."""
     spec = pod.spec or NO_SPEC
     return replace(
         pod,
@@ -70,9 +69,9 @@ def defaulted(pod: Pod) -> Pod:
 
 
 def _with_label_keys(affinity: Affinity | None, labels: Mapping[str, str]) -> Affinity | None:
-    """``matchLabelKeys`` and ``mismatchLabelKeys`` as part of the selectors: schedulers look at those alone.
+    """Merge ``matchLabelKeys`` and ``mismatchLabelKeys`` into the selectors, the only part schedulers read.
 
-    Topology spread constraints have such keys too, which schedulers do look at.
+    Topology spread constraints have such keys too, but schedulers read those themselves.
     """
     if affinity is None:
         return None
@@ -96,12 +95,12 @@ def _merged(terms: PodAffinity | None, labels: Mapping[str, str]) -> PodAffinity
 
 def _merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
     selector = term.label_selector
-    # A term without a selector means no pod, whatever its keys.
+    # A term without a selector matches no pod, whatever its keys.
     if selector is None:
         return term
     keys = [(key, "In") for key in term.match_label_keys or ()]
     keys += [(key, "NotIn") for key in term.mismatch_label_keys or ()]
-    # A key that the pod has no label for is passed over.
+    # A key that the pod has no label for is skipped.
     more = tuple(Expression(key, operator, (labels[key],)) for key, operator in keys if key in labels)
     merged = Selector(selector.match_labels, (*(selector.match_expressions or ()), *more) or None)
     return replace(term, label_selector=merged)
@@ -123,7 +122,7 @@ def _with_default_tolerations(given: list[Toleration]) -> list[Toleration]:
 
 
 def admitted(pod: Pod, objects: Objects) -> Admitted:
-    """The pod with what its cluster adds: a priority, what its runtime takes, requests of its namespace.
+    """The pod with what its cluster adds: priority, runtime overhead, default requests of its namespace.
 
     `ConfigError` for a pod that the API server would refuse.
     """
@@ -135,7 +134,7 @@ def admitted(pod: Pod, objects: Objects) -> Admitted:
 
 
 def _with_requests(spec: PodSpec, ranges: tuple[LimitRange, ...]) -> PodSpec:
-    """What containers ask for that do not say; of several LimitRanges the first one counts."""
+    """Add default requests to containers without them; of several LimitRanges the first one counts."""
     default: Quantities = {}
     for each in sorted(ranges, key=lambda one: one.name):
         for item in each.spec.limits:
@@ -152,7 +151,7 @@ def _with_requests(spec: PodSpec, ranges: tuple[LimitRange, ...]) -> PodSpec:
 
 def _asking(container: Container, default: Quantities) -> Container:
     given = container.resources or Resources()
-    # A limit without a request was made a request before anybody looked at a LimitRange.
+    # A limit without a request becomes a request before LimitRanges apply.
     asked = {**default, **(given.limits or {}), **(given.requests or {})}
     return replace(container, resources=Resources(requests=asked, limits=given.limits))
 

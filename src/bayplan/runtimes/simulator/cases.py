@@ -1,4 +1,4 @@
-"""What a recording holds, one question at a time, each with all that its answer needs."""
+"""Reads a recording as cases: one question at a time, each with everything that its answer needs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ from bayplan.wire.codec import decode, encode
 
 @dataclass(frozen=True)
 class Case:
-    """One question to the policies, and what was said then."""
+    """One recorded question to the policies, and the recorded answer."""
 
     number: int
     """Its place among the questions of the recording, from 1."""
@@ -54,11 +54,11 @@ class Case:
 
     @property
     def verb(self) -> str:
-        """The verb; ``commit`` for the last word before a bind."""
+        """The verb; ``commit`` for the recheck before a bind."""
         return self.said.verb if isinstance(self.said, Asked) else "commit"
 
     def attempt(self) -> Attempt:
-        """The attempt as it was: at that time, that often, and without those who overran then."""
+        """The attempt as recorded: its time, its turn, and the policies that were given up."""
         failures = {
             policy: Failure(msgspec.convert(given.kind, _KIND), given.text, given.summary)
             for policy, given in self.said.given_up.items()
@@ -71,7 +71,7 @@ _KIND = Failure.__annotations__["kind"]
 
 @dataclass
 class Recording:
-    """A file, walked through from its beginning to its end."""
+    """A recording, read from its beginning to its end."""
 
     path: Path
     warnings: list[str] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Recording:
             self._lose(f"a change of the cluster does not follow from what was before: {error}")
 
     def _lose(self, what: str) -> None:
-        """From here to the next configuration, with which all is told anew, nothing is certain."""
+        """Note a gap; up to the next configuration, which restates everything, no case is certain."""
         if not self._lost:
             self.warnings.append(what)
         self._lost = True

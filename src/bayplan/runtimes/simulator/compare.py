@@ -1,7 +1,7 @@
-"""Two configurations before the same recording: who would be refused, or be elsewhere, and what of it.
+"""Compares two configurations on one recording: which pods would be refused or go to other nodes.
 
-Each pod is judged in the cluster as it was recorded. One that would have been elsewhere is not moved for
-the pods after it: this says what would change, not how a day would have ended.
+Each pod is judged in the cluster as it was recorded. A pod that would go to another node is not moved for the
+pods after it: the comparison says what would change, not how the day would have ended.
 """
 
 import math
@@ -24,7 +24,7 @@ _ZONE = "topology.kubernetes.io/zone"
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a pod would go, by the policies alone."""
+    """The node that the policies would choose for a pod."""
 
     node: str
     """``""`` where every node is refused."""
@@ -40,7 +40,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class PodComparison:
-    """One pod, twice."""
+    """One pod, placed by both configurations."""
 
     pod: str
     at: str
@@ -49,7 +49,7 @@ class PodComparison:
 
     @property
     def change(self) -> Change:
-        """What the second configuration does differently."""
+        """How the second configuration's placement differs."""
         if self.first.node == self.second.node:
             return "same" if self.first.reason == self.second.reason else "refused otherwise"
         return turn(first=bool(self.first.node), second=bool(self.second.node)) or "elsewhere"
@@ -57,7 +57,7 @@ class PodComparison:
 
 @dataclass(frozen=True)
 class Measures:
-    """What the placements of one configuration come to."""
+    """Totals over the placements of one configuration."""
 
     placed: int
     refused: int
@@ -74,7 +74,7 @@ class Measures:
 
 @dataclass
 class Comparison:
-    """All pods of a recording, each at its last try."""
+    """All pods of a recording, each at its last attempt."""
 
     names: tuple[str, str]
     pods: list[PodComparison] = field(default_factory=list)
@@ -82,16 +82,16 @@ class Comparison:
 
     @property
     def changes(self) -> Counter[Change]:
-        """How many pods, by what is different."""
+        """How many pods have each kind of change."""
         return Counter(pod.change for pod in self.pods)
 
     @property
     def different(self) -> list[PodComparison]:
-        """The pods that something changes for."""
+        """The pods with a change."""
         return [pod for pod in self.pods if pod.change != "same"]
 
     def measures(self) -> tuple[Measures, Measures]:
-        """What it comes to, for the one and the other."""
+        """The totals of both configurations."""
         return measure([pod.first for pod in self.pods]), measure([pod.second for pod in self.pods])
 
 
@@ -103,7 +103,7 @@ def compare(
     names: tuple[str, str],
     price_label: str = "",
 ) -> Comparison:
-    """Judge every pod of a recording with both sides; the last try of each counts."""
+    """Judge every pod of a recording by both sides; the last attempt of each counts."""
     recording = Recording(path)
     pods: dict[str, PodComparison] = {}
     damaged: list[str] = []
@@ -116,7 +116,7 @@ def compare(
             damaged.append(str(error))
             continue
         judged = judge_with(first, question, case), judge_with(second, question, case)
-        # Of equals the second takes what the first has: a tie is no change.
+        # Among equal nodes the second side takes the first side's node: a tie is no change.
         best = judged[0].best
         one, other = (_placement(each, each.best_or(best), price_label) for each in judged)
         key = judged[0].pod.uid or case.pod
@@ -132,7 +132,7 @@ def compare(
 
 
 def measure(placements: Sequence[Placement]) -> Measures:
-    """What these placements come to."""
+    """The totals of these placements."""
     placed = [each for each in placements if each.node]
     nodes = Counter(each.node for each in placed)
     zones = Counter(each.zone for each in placed if each.zone)

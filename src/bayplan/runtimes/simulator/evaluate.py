@@ -1,7 +1,7 @@
-"""Where a pod that nobody has created would go: every node is offered, sources are asked once.
+"""Evaluates a pod that was not created: which node it would go to, over every node of the cluster.
 
-Who judges it is told by `Judges`. Where those are the policies of an extender alone, kube-scheduler's own
-plugins are not run, and what they would refuse is among the nodes.
+Sources are queried once. `Judges` says which policies judge. With the policies of an extender only,
+kube-scheduler's own plugins do not run, so nodes that they would refuse are included.
 """
 
 import asyncio
@@ -44,19 +44,19 @@ _RANKED = 10
 
 @dataclass(frozen=True)
 class Judges:
-    """Who judges a pod."""
+    """The policies that judge a pod."""
 
     policies: Sequence[Policy]
     plugins: Sequence[Policy] = ()
-    """Kube-scheduler's own, which it asks before an extender; none where nobody wants to know."""
+    """kube-scheduler's own plugins as policies, which run before an extender; empty to leave them out."""
     schedules: bool = False
-    """Bayplan places the pod itself, and nobody else has a say."""
+    """Whether Bayplan places the pod itself, without kube-scheduler."""
     notes: Sequence[str] = ()
-    """What people should know of them."""
+    """Remarks about the policies, for people."""
 
     @property
     def every(self) -> list[Policy]:
-        """All of them, in the order in which they are asked."""
+        """All policies, in the order in which they run."""
         return [*self.plugins, *self.policies]
 
 
@@ -64,25 +64,25 @@ FindJudges = Callable[[Pod, Loaded], Judges]
 
 
 def as_extender(pod: Pod, loaded: Loaded) -> Judges:
-    """The policies alone, as kube-scheduler would ask them."""
+    """The policies of the configuration only, as an extender has them."""
     del pod
     return Judges(loaded.policies)
 
 
 class Evaluated(msgspec.Struct, frozen=True, rename="camel"):
-    """What the policies say of the pod, and what may make it untrue."""
+    """The explanation for the pod, and what may make it untrue."""
 
     why: Why
     problems: dict[str, str]
-    """What is wrong with sources, by name."""
+    """The problems of sources, by name."""
     notes: list[str] = []
     """What could not be looked up, and what was left out."""
     gang: GangTried | None = None
-    """Of a pod that is in one, where Bayplan places it."""
+    """The result for the pod's gang, if it is in one and Bayplan places it."""
 
     @property
     def finds_a_node(self) -> bool:
-        """Whether the pod would go somewhere, with its whole gang where it is in one."""
+        """Whether a node was found for the pod, and for its whole gang if it is in one."""
         alone = bool(self.why.passed) and not self.why.kept_out
         return alone and (self.gang is None or self.gang.fits)
 
@@ -98,14 +98,14 @@ def evaluate(
 ) -> Evaluated:
     """Filter and score the nodes of the cluster that the flags or the configuration name.
 
-    ``manifest`` is what the pod is of: where it is in a gang, that is tried as a whole, with all members that
-    the manifest makes. Of a pod alone there are as many as the gang needs.
+    ``manifest`` is where the pod is from. A gang is tried as a whole, with all members that the manifest
+    makes; a manifest of one pod stands for as many members as the gang needs.
     """
     loaded = load_all(files, flags)
     judges = find_judges(pod, loaded)
     if not judges.every:
         raise ConfigError("no policies: name a file, such as policy.py, or give --config FILE")
-    # Kube-scheduler's rules look at claims, Services, images and the like.
+    # kube-scheduler's plugins read claims, Services, images and the like.
     wide = bool(judges.plugins) or judges.schedules
     cluster = take_snapshot(
         loaded.config.cluster, loaded.base, kinds=EVERY_KIND if wide else ADMISSION_KINDS, images=wide
@@ -139,14 +139,14 @@ def evaluate(
 
 
 def judge(judges: Judges, pod: Pod, cluster: Snapshot, *, weight: float) -> Why:
-    """The same explanation as a server gives, with the best node as the chosen one."""
+    """Judge the pod, and explain the decision as a server would, with the best node as the chosen one."""
     journal = Journal()
     question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
     filtered = filter_nodes(judges.every, question)
     journal.write("filter", filtered, generation=_GENERATION)
     passed = [] if filtered.error else filtered.passed_names
     theirs = None
-    # Where one node is left of its own and ours, kube-scheduler asks nobody for scores.
+    # With one node left, kube-scheduler does not score.
     if passed and not (judges.plugins and len(passed) == 1):
         survivors = cluster.nodes.take(cluster.find(passed), passed)
         asked = msgspec.structs.replace(question, nodes=survivors)
@@ -169,19 +169,19 @@ def judge(judges: Judges, pod: Pod, cluster: Snapshot, *, weight: float) -> Why:
 
 
 def told(choice: Choice, cluster: Snapshot, *, chosen: str) -> Why:
-    """The explanation of what a scheduler found, and of the node that it took."""
+    """Explain a scheduler's choice, and the node that it took."""
     journal = Journal()
     journal.write("filter", choice.filtered, generation=_GENERATION)
     if choice.scored is not None:
         journal.write("prioritize", choice.scored, generation=_GENERATION)
-    # Nobody is told scores, so they have no weight beside others.
+    # Scores are not sent to kube-scheduler, so the weight does not matter.
     why = explain(journal.entries(), every_node=cluster.nodes.names, chosen="", to_wire=None, weight=1.0)
     assert why is not None, "the journal has a filter"
     return msgspec.structs.replace(why, decision=0, chosen=chosen, history=[])
 
 
 def _with_plugins(why: Why, ours: list[Ranked], theirs: Decision) -> Why:
-    """The ranking as kube-scheduler has it: what its plugins give a node, and what we add."""
+    """The ranking in kube-scheduler: the points of its plugins plus ours."""
     points = np.zeros(len(theirs.nodes))
     for outcome in theirs.outcomes:
         if outcome.normalised is not None:
@@ -197,7 +197,7 @@ def _with_plugins(why: Why, ours: list[Ranked], theirs: Decision) -> Why:
 
 
 def _kept_out(policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot) -> str:
-    """Why a scheduler would not let one of the pods into its queue, if so."""
+    """Why a gate would keep one of the pods out of the queue; ``""`` if none would."""
     entrance, attempt = Entrance(policies), Attempt()
     for pod in pods:
         admission = entrance.ask(pod, cluster, attempt)
@@ -210,7 +210,7 @@ def _kept_out(policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot
 async def _ask_once(
     declared: Sequence[Declared], policies: Sequence[Policy], pods: Sequence[Pod], cluster: Snapshot
 ) -> tuple[list[Readings], dict[str, str]]:
-    """What the sources say to each pod that these policies read, and why some say nothing."""
+    """Query the sources that these policies read for each pod: their readings, and their problems."""
     wanted = {column.source for policy in policies for column in read_by(policy)}
     latches = {c for policy in policies for c in policy.columns if isinstance(c, Latch)}
     watchers = Watchers(nodes=lambda: cluster.nodes)

@@ -1,7 +1,7 @@
-"""An incident as a test: the pod, the nodes it was asked about, what was on them, and the verdicts.
+"""Exports a recorded decision as a test: the pod, the nodes of the request, the pods on them, the verdicts.
 
-The cluster is cut down to that, and if the policies then say something else (they count in zones, or look
-at the whole cluster), all of it is kept.
+The cluster is reduced to that. If the policies then decide otherwise (they count in zones, or read the whole
+cluster), the whole cluster is kept.
 """
 
 import json
@@ -68,7 +68,7 @@ class ExportedTest:
 
 
 def last_filter(path: Path, pod: str) -> Case:
-    """The last time that the pod of that ``namespace/name`` was filtered."""
+    """The last filter of the pod ``namespace/name``."""
     found: Case | None = None
     seen: set[str] = set()
     for case in Recording(path).cases():
@@ -96,9 +96,9 @@ def export_test(
     configuration: Configuration,
     respondent: Respondent,
 ) -> ExportedTest:
-    """Write the test into a folder; it loads the policies from where the configuration is.
+    """Write the test into a folder; it loads the policies from the configuration's place.
 
-    ``respondent`` answers by these policies, in as many words as were recorded.
+    ``respondent`` answers by these policies, with the recorded configuration's answer settings.
     """
     judged = judge(policies, case)
     _check(case, judged, respondent)
@@ -118,7 +118,7 @@ def _check(case: Case, judged: Judgement, respondent: Respondent) -> None:
     if case.said.given_up:
         names = ", ".join(case.said.given_up)
         raise RecordingError(f"pod {case.pod}: {names} overran then: there is no verdict of it to test")
-    # The whole answer: why a node was refused need not be in it.
+    # Compares the whole answer, since it need not contain the reasons.
     if asked_again(respondent, case) is not None:
         raise RecordingError(
             f"pod {case.pod}: these policies do not say what was recorded; see `bayplan replay`"
@@ -138,7 +138,7 @@ def _cut(judged: Judgement, *, whole: bool) -> Snapshot:
 
 
 def _same(policies: Sequence[Policy], judged: Judgement, cluster: Snapshot, case: Case) -> bool:
-    """Whether the policies say of this cluster, asked as a test asks, what they said of the real one."""
+    """Whether the policies decide the same on this cluster, run as in a test, as on the real one."""
     cluster = cluster.with_readings(case.readings)
     decision = filter_nodes(policies, Question(judged.pod, cluster.nodes, cluster, case.said.now))
     asked = set(judged.filtered.nodes.names)
@@ -170,7 +170,7 @@ def _write(
         passed=_written(judged.passed),
         refused=_written(judged.refused),
     )
-    # Of a server that only observes the answers are known, and not what its policies thought.
+    # With --observe the recording has the answers only, not the policies' decisions.
     observed = case.configuration.observe
     test.write_text(
         _TEMPLATE.format(
@@ -205,7 +205,7 @@ def _where(configuration: Configuration, folder: Path) -> str:
 
 
 def _sources(readings: Readings, cluster: Snapshot) -> dict[str, dict[str, Any]]:
-    """What sources said, by node name; a source that gives one value has it without a field."""
+    """The readings by source and node; a source with one value has it without a field name."""
     found: dict[str, dict[str, Any]] = {}
     for source, reading in readings.by_source.items():
         by_node: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""One recorded request before any policies: which nodes pass, and which of them is the best."""
+"""Judges one recorded request by any policies: which nodes pass, and which is best."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from bayplan.wire.codec import decode, decode_nodes
 
 @dataclass(frozen=True)
 class Judgement:
-    """What policies say of the nodes of a request."""
+    """The policies' decision about the nodes of a request."""
 
     pod: Pod
     cluster: Snapshot
@@ -32,25 +32,25 @@ class Judgement:
 
     @property
     def best(self) -> str:
-        """The best node that passed, the first of several; ``""`` where none did."""
+        """The best node that passed, the first of equals; ``""`` if none did."""
         if not self.passed:
             return ""
         return self.passed[best_rows(self.totals)[0]]
 
     def best_or(self, node: str) -> str:
-        """That node where it is as good as the best; else the best one."""
+        """That node if its score equals the best one, else the best node."""
         places = best_rows(self.totals) if self.passed else ()
         return node if any(self.passed[place] == node for place in places) else self.best
 
     @property
     def refused(self) -> dict[str, str]:
-        """Reason by node, in the order they were asked about."""
+        """The reason for each refused node, in the request's order."""
         rows = range(len(self.filtered.nodes))
         return {r.node: r.reason.text for row in rows if (r := self.filtered.refusal(row))}
 
     @property
     def why_none(self) -> str:
-        """Why no node is left, in a few words; ``""`` where one is."""
+        """Why no node is left, in a few words; ``""`` if one is."""
         return why_none(self.filtered)
 
 
@@ -59,19 +59,19 @@ Side = Callable[[Configuration, Pod], Sequence[Policy]]
 
 
 def judge_with(side: Side, question: Question, case: Case) -> Judgement:
-    """What a side says to a recorded question, in the cluster as it was then."""
+    """Judge a recorded question by one side's policies, in the cluster as recorded."""
     return _judge(side(case.configuration, question.pod), question, case)
 
 
 def judge(policies: Sequence[Policy], case: Case) -> Judgement:
-    """What these policies say to a recorded question, in the cluster as it was then."""
+    """Judge a recorded question by these policies, in the cluster as recorded."""
     return _judge(policies, question_of(case), case)
 
 
 def question_of(case: Case) -> Question:
-    """The question as it was put; `RecordingError` where its line is damaged."""
+    """The recorded question; `RecordingError` if its line is damaged."""
     try:
-        # Its parts are read when they are needed, and a line that is JSON may still hold nonsense.
+        # Parts are decoded on demand, so a line of valid JSON may still be damaged.
         case.attempt()
         return _question(case)
     except (LookupError, OverflowError, ValueError, msgspec.MsgspecError) as error:

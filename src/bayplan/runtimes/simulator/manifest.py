@@ -1,7 +1,6 @@
-"""The pod that a manifest makes: its own, or the one of the template in it.
+"""Reads the pod of a manifest: a pod, or the template in another object.
 
-The API server is not there to complain, so mistakes that it would have found are found here; and what it
-would have filled in is filled in.
+Reports mistakes that the API server would have found, and adds the defaults that it would have added.
 """
 
 from collections.abc import Iterator
@@ -36,7 +35,7 @@ _TEMPLATES: dict[str, Steps] = {
 
 @dataclass(frozen=True)
 class Manifest:
-    """Objects of a file, one of which at least makes pods."""
+    """The objects of a file, at least one of which makes pods."""
 
     makers: tuple[tuple[Document, Steps], ...]
     """Those that do, and where they are."""
@@ -44,17 +43,17 @@ class Manifest:
 
     @property
     def first(self) -> Pod:
-        """The pod that the first of them makes."""
+        """The pod of the first object that makes pods."""
         return self._pod(*self.makers[0])
 
     @property
     def sample(self) -> bool:
-        """Whether there is nothing but one pod: whatever makes others like it is not in the file."""
+        """Whether the manifest is a single pod, whose controller is not in the file."""
         document, at = self.makers[0]
         return len(self.makers) == 1 and _walk(document.data, (*at, "kind")) in ("Pod", "PodTemplate")
 
     def every(self) -> list[tuple[Pod, int]]:
-        """The pod of each of them, and how many of it are made at once."""
+        """The pod of each object that makes pods, and how many of it run at a time."""
         return [(self._pod(*maker), _copies(*maker)) for maker in self.makers]
 
     def _pod(self, document: Document, at: Steps) -> Pod:
@@ -69,7 +68,7 @@ def read_pod(path: str, *, namespace: str | None = None) -> Pod:
 
 
 def read_manifest(path: str, *, namespace: str | None = None) -> Manifest:
-    """What the file makes, or standard input for ``-``; ``namespace`` is for what names none."""
+    """Read a file, or standard input for ``-``; ``namespace`` is for objects without one."""
     try:
         content = read_standard_input() if path == "-" else Path(path).read_bytes()
     except OSError as error:
@@ -83,7 +82,7 @@ def pod_of(content: bytes, *, source: str, namespace: str | None = None) -> Pod:
 
 
 def manifest_of(content: bytes, *, source: str, namespace: str | None = None) -> Manifest:
-    """What these documents make."""
+    """The manifest of these documents."""
     try:
         found = [each for document in read_documents(content, source=source) for each in _objects(document)]
     except (YamlError, UnicodeDecodeError) as error:
@@ -113,7 +112,7 @@ def _objects(document: Document) -> Iterator[tuple[Document, Steps]]:
 
 
 def _template(data: Any) -> Steps | None:
-    """Where in the object the pod is; ``None`` for an object that makes none."""
+    """The path to the pod in the object; ``None`` for an object that makes no pods."""
     kind = str(data.get("kind", ""))
     if kind in _TEMPLATES:
         return _TEMPLATES[kind]
@@ -122,7 +121,7 @@ def _template(data: Any) -> Steps | None:
 
 
 def _copies(document: Document, at: Steps) -> int:
-    """How many pods run at the same time, by the object that makes them."""
+    """How many pods of the object run at the same time."""
     kind = _walk(document.data, (*at, "kind"))
     if kind in ("Pod", "PodTemplate", "DaemonSet"):
         return 1
@@ -166,7 +165,7 @@ def _pod(document: Document, at: Steps, steps: Steps, namespace: str | None) -> 
 
 
 def _check(document: Document, base: Steps, body: dict[str, Any]) -> None:
-    """Mistakes that a partial look at the pod would pass over."""
+    """Report mistakes that decoding only some fields would miss."""
     spec = body.get("spec")
     if not isinstance(spec, dict):
         raise ConfigError(f"{place(document, base)}: `spec` is missing")

@@ -1,4 +1,4 @@
-"""Ask everything again, and compare what is said now with what was said then, byte for byte."""
+"""Replays a recording: asks every question again, and compares the answers byte for byte."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -25,22 +25,22 @@ class _Committed(Protocol):
 
 
 class Respondent(Protocol):
-    """Whoever answers requests as the server does."""
+    """Answers requests as the server does."""
 
     def commit(
         self, pod: Pod, node: str, cluster: Snapshot, attempt: Attempt, *, readings: Readings
     ) -> _Committed:
-        """The last word before a bind."""
+        """The recheck before a bind."""
         ...
 
 
 Respondents = Callable[[Configuration], Respondent]
-"""The one who answers for a recorded configuration: with its own policies, or with others."""
+"""Returns the respondent for a recorded configuration: with its own policies, or with others."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An answer that is another one now."""
+    """An answer that differs from the recorded one."""
 
     number: int
     verb: str
@@ -52,7 +52,7 @@ class Difference:
 
 @dataclass
 class Replay:
-    """How a replay went."""
+    """The result of a replay."""
 
     equal: dict[str, int] = field(default_factory=dict)
     """Answers that are the same, byte for byte, by verb."""
@@ -84,7 +84,7 @@ def replay(path: Path, respondents: Respondents) -> Replay:
 
 
 def asked_again(respondent: Respondent, case: Case) -> Difference | None:
-    """Where the answer is another one than was recorded; ``None`` where it is the same."""
+    """How the answer differs from the recorded one; ``None`` if it does not."""
     said = case.said
     try:
         if isinstance(said, Asked):
@@ -116,7 +116,7 @@ def answered(respondent: Any, case: Case) -> bytes:
 
 
 def _apart(recorded: str, replayed: str) -> tuple[str, str]:
-    """Both texts from a little before the place where they part, and no longer than one can read."""
+    """Both texts from shortly before their first difference, shortened to a readable length."""
     pairs = enumerate(zip(recorded, replayed, strict=False))
     start = next((place for place, (a, b) in pairs if a != b), min(len(recorded), len(replayed)))
     start = max(0, start - _SHOWN // 4)

@@ -1,4 +1,4 @@
-"""A gang that nobody has created, tried as a whole: would all its members find their places together?"""
+"""Tries a gang that was not created: whether all its members would fit at the same time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,36 +18,36 @@ from bayplan.snapshot.sources import Readings
 
 
 class GangTried(msgspec.Struct, frozen=True, rename="camel"):
-    """What becomes of a gang."""
+    """The result for a gang."""
 
     name: str
     """``namespace/name``."""
     size: int
     members: int
-    """How many the manifest makes."""
+    """How many members the manifest makes."""
     fits: bool
-    """Whether all of them have a place."""
+    """Whether all members have a node."""
     said: str
-    """That, in a sentence."""
+    """The result in a sentence."""
     domain: str
-    """The rack or zone, where they have to be in one."""
+    """The rack or zone, if the gang must be in one."""
     nodes: dict[str, str]
-    """Where each member goes, by name; empty where one of them has no place."""
+    """The node of each member, by name; empty if a member has none."""
     refused: dict[str, str]
-    """What those without a place are told, by name."""
+    """The message for each member without a node, by name."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """The gang, and what is worth explaining of it."""
+    """The result for the gang, and the choice to explain."""
 
     gang: GangTried
     choice: Choice | None
-    """Of the member that has no place, or else of the first one; ``None`` where nobody was judged."""
+    """The choice for the member without a node, else for the first one; ``None`` if none was judged."""
     node: str
-    """Where that one goes; ``""`` where nowhere."""
+    """The node of that member; ``""`` for none."""
     kept_out: str
-    """Why the members would not even be judged, if so."""
+    """Why the members would not be judged at all; ``""`` if they would."""
 
 
 def try_gang(
@@ -57,7 +57,7 @@ def try_gang(
     templates: Sequence[tuple[Pod, int, Readings]],
     cluster: Snapshot,
 ) -> Tried:
-    """Place the members among these pods, each made so often; those that have a node already count."""
+    """Place the gang's members among these templates, each with its count; members with a node count too."""
     attempt = Attempt()
     pods: list[Pod] = []
     readings: dict[str, Readings] = {}
@@ -73,7 +73,7 @@ def try_gang(
 
 
 def missing(policies: Sequence[Policy], gang: Gang, pod: Pod, cluster: Snapshot) -> int:
-    """How many pods like this one the gang needs beside those that have their nodes; one at least."""
+    """How many pods like this one the gang still needs, at least one."""
     attempt = Attempt()
     there = on_nodes(cluster, pod, lambda one: _is_in(gang, pod, one, policies, attempt))
     return max(1, gang.size - len(there))
@@ -106,7 +106,7 @@ def _sentence(gang: Gang, first: Pod, pods: Sequence[Pod], refused: Mapping[str,
     if not pods:
         return f"{title}: the manifest makes none of its {gang.size} members"
     if refused:
-        # Of a gang that is refused as a whole, what all others are told names the one that does not fit.
+        # The message for the other members names the one that does not fit.
         return next((why for why in refused.values() if why.startswith(title)), next(iter(refused.values())))
     where = f", in {gang.domain.key} {domain}" if gang.domain is not None and domain else ""
     return f"{title}: all {len(pods)} members have a place{where}"
@@ -120,7 +120,7 @@ def _is_in(gang: Gang, first: Pod, pod: Pod, policies: Sequence[Policy], attempt
 
 
 def _copy(pod: Pod, number: int, index: int | None) -> Pod:
-    """One of several pods of a template, with a name and an identity of its own."""
+    """One of several pods of a template, with a name and UID of its own."""
     name = pod.name if index is None else f"{pod.name.removesuffix('-')}-{index}"
     metadata = msgspec.structs.replace(pod.metadata or NO_META, name=name, uid=f"manifest-{number}-{index}")
     return msgspec.structs.replace(pod, metadata=metadata)
