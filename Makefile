@@ -128,7 +128,7 @@ clean:  ## remove what was made here (the built control plane stays in its cache
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Bayplan needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
-	@echo "setting up $(VENV) (once)"
+	@echo "setting up $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian, apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cel,dev,otel]'
 	@touch $@
