@@ -27,7 +27,7 @@ from bayplan.engine.standing import PASSES, may_stand
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.extender import assemble
 from bayplan.runtimes.extender.alike import Alike
-from bayplan.runtimes.extender.followup import followup
+from bayplan.runtimes.extender.followup import is_followup
 from bayplan.runtimes.extender.kinds import Kinds
 from bayplan.runtimes.extender.known import PASSED, Known
 from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
@@ -76,14 +76,18 @@ class _Lookup(Struct, frozen=True, eq=False):
 class _Expected(Struct, frozen=True, eq=False):
     """The prioritize request that is expected after a filter."""
 
-    body: bytes
-    """The expected request, byte for byte."""
     filtered: _Lookup
     passed: list[str]
+    listed: str
+    """The same names as they stand in the answer to the filter, and in the expected request."""
     verdicts: bytes
 
-    def lookup(self, cluster: Snapshot, readings: Readings) -> _Lookup | None:
-        """The lookup for this request, without decoding it; ``None`` if the cluster has changed."""
+    def is_asked_by(self, body: bytes) -> bool:
+        """Whether this is the expected request, byte for byte."""
+        return is_followup(body, self.filtered.body, self.listed)
+
+    def lookup(self, body: bytes, cluster: Snapshot, readings: Readings) -> _Lookup | None:
+        """The lookup for the expected request, without decoding it; ``None`` if the cluster has changed."""
         filtered, started = self.filtered, time.perf_counter()
         known, pod = filtered.known, filtered.pod
         if not known.holds(cluster, readings) or pod.uid in cluster.unsettled:
@@ -93,7 +97,7 @@ class _Expected(Struct, frozen=True, eq=False):
             chosen: list[int] | Rows = list(compress(rows, passes))
         else:
             chosen = rows[np.frombuffer(passes, dtype=np.bool_)]
-        return _Lookup(self.body, known, pod, cluster, self.passed, chosen, set(), started)
+        return _Lookup(body, known, pod, cluster, self.passed, chosen, set(), started)
 
 
 class AtOnce:
@@ -117,8 +121,8 @@ class AtOnce:
         if not self._able or not self._worth_a_look():
             return None
         expected = self._expected if verb == "prioritize" else None
-        if expected is not None and expected.body == body:
-            lookup = expected.lookup(cluster, readings)
+        if expected is not None and expected.is_asked_by(body):
+            lookup = expected.lookup(body, cluster, readings)
         else:
             lookup = self._look_up(body, cluster, readings)
         if lookup is None:
@@ -173,8 +177,7 @@ class AtOnce:
         listed = assemble.quoted(passed)
         # With one node left kube-scheduler sends no prioritize.
         if self._scores_wanted and len(passed) > 1 and lookup.known.standing.scores:
-            following = followup(lookup.body, listed)
-            self._expected = _Expected(following, lookup, passed, verdicts) if following else None
+            self._expected = _Expected(lookup, passed, listed, verdicts)
         return self._filter_answer(lookup, listed, verdicts)
 
     def _keep(self, lookup: _Lookup, keep: int) -> Answer | None:
