@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 _MANY, _MANY_NODES = 256, 4_000
 _FAR_TOO_MANY = 1024
 # A request that arrives meanwhile waits for one slice at most, plus one piece of work.
-_SLICE_SECONDS = 0.00025
+_SLICE_SECONDS = 0.00005
 # The delay is invisible: readers of journal and metrics call `catch_up` first.
 _SECONDS = 0.25
 
