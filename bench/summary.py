@@ -30,6 +30,7 @@ from bench.wire_figures import ASKED, EACH, FULL, NAMES, REFERENCE, TARGET, TARG
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
 PAGE = DOCS / "README.md"
 _HEAD = ["benchmark", "measured", "compared with", "ratio", "aim", ""]
+_PARTS = ("wire", "cluster", "state", "scale", "bind")
 _GO_EXTENDER, _NO_EXTENDER = "Go extender", "no extender"
 
 
@@ -56,11 +57,17 @@ class Row:
 
 
 def summary(docs: Path = DOCS) -> str:
-    """The table, and the machines that the figures are from."""
+    """The table and its machines; then, for recordings of other machines, a table of the comparisons."""
     found = [*_wire(docs / "wire.json"), *_cluster(docs / "cluster.json"), *_state(docs / "state.json")]
     found += _bind(docs / "bind.json")
     lines = [row.cells for row in found] + list(_scale(docs / "scale.json"))
-    return f"{rows(_HEAD, lines)}\n\n{_machines(docs)}"
+    parts = [rows(_HEAD, lines), f"Machines: {_machines([docs / f'{name}.json' for name in _PARTS])}."]
+    for wire in sorted(docs.glob("wire-*.json")):
+        cluster = wire.with_name(wire.name.replace("wire", "cluster", 1))
+        others = [*_wire(wire), *(_cluster(cluster) if cluster.exists() else [])]
+        files = [wire, *([cluster] if cluster.exists() else [])]
+        parts += [f"Recorded before, {_machines(files)}:", rows(_HEAD, [row.cells for row in others])]
+    return "\n\n".join(parts)
 
 
 def _wire(file: Path) -> list[Row]:
@@ -158,15 +165,13 @@ def _scale(file: Path) -> Iterable[list[str]]:
         ]
 
 
-def _machines(docs: Path) -> str:
+def _machines(files: Sequence[Path]) -> str:
     """Which machine made which figures: each part may have been recorded on another one."""
     by_machine: dict[str, list[str]] = {}
-    for name in ("wire", "cluster", "state", "scale", "bind"):
-        about = json.loads((docs / f"{name}.json").read_text())["machine"]
-        sentence = describe(about).partition(";")[0]
-        by_machine.setdefault(sentence, []).append(name)
-    told = [f"{', '.join(names)}: {sentence}" for sentence, names in by_machine.items()]
-    return f"Machines: {'; '.join(told)}."
+    for file in files:
+        sentence = describe(json.loads(file.read_text())["machine"]).partition(";")[0]
+        by_machine.setdefault(sentence, []).append(file.stem.partition("-")[0])
+    return "; ".join(f"{', '.join(names)} on {sentence}" for sentence, names in by_machine.items())
 
 
 def _sizes(lines: Sequence[Line]) -> str:
