@@ -33,6 +33,9 @@ _WARMING = 3
 _NODES_A_ROUND, _MOST_PODS, _FEWEST_PODS = 20_000, 20, 2
 
 
+KNOWN, ASKED, POLICIES_ASKED = "nodes", "nodes, policies asked each time", "policies"
+
+
 @dataclass(frozen=True)
 class Axis:
     """Something to have more of: nodes or policies."""
@@ -43,6 +46,8 @@ class Axis:
     """What a size means: how many nodes, how many policies."""
     upper: int
     """From here on the power is fitted."""
+    asked: bool
+    """Whether policies are called for each pod; else answers come from stored results."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +65,23 @@ class Series:
 
 
 def axes(nodes: Sequence[int], policies: Sequence[int]) -> list[Axis]:
-    """Both of them."""
+    """Nodes with stored results and with a policy that is called, and policies that are called."""
+    by_node = {size: (size, POLICIES_OF_NODES) for size in nodes}
+    by_policy = {size: (NODES_OF_POLICIES, size) for size in policies}
     return [
-        Axis("nodes", "node", {size: (size, POLICIES_OF_NODES) for size in nodes}, UPPER_NODES),
-        Axis("policies", "policy", {size: (NODES_OF_POLICIES, size) for size in policies}, UPPER_POLICIES),
+        Axis(KNOWN, "node", by_node, UPPER_NODES, asked=False),
+        Axis(ASKED, "node", by_node, UPPER_NODES, asked=True),
+        Axis(POLICIES_ASKED, "policy", by_policy, UPPER_POLICIES, asked=True),
     ]
 
 
 def measure(axis: Axis, rounds: int) -> list[Series]:
     """Both verbs at each size, round by round."""
     took: dict[str, dict[int, list[float]]] = {verb: {size: [] for size in axis.sizes} for verb in VERBS}
-    with tempfile.TemporaryDirectory() as made, servers(Path(made), axis.sizes) as started:
+    with (
+        tempfile.TemporaryDirectory() as made,
+        servers(Path(made), axis.sizes, asked=axis.asked) as started,
+    ):
         print(f"... {len(started)} servers are there", flush=True)
         for sized in started:
             _round(sized, _WARMING)
@@ -122,7 +133,7 @@ def tables(axis: Axis, series: Sequence[Series]) -> str:
             one.verb,
             f"{one.growth.constant:.2f} ms + {_micro(one.growth.each)} µs for each {axis.one}",
             _power(one.growth),
-            _loud(one.growth.verdict),
+            loud(one.growth.verdict),
         ]
         for one in series
     ]
@@ -142,14 +153,15 @@ def _power(growth: Growth) -> str:
     return f"{growth.power:.2f} ({growth.low:.2f} to {growth.high:.2f})"
 
 
-def _loud(verdict: str) -> str:
+def loud(verdict: str) -> str:
+    """The verdict, in bold where it is a bad one."""
     return f"**{verdict}**" if "worse" in verdict.lower() else verdict
 
 
 def picture(series: Sequence[Series]) -> str:
     """Cost against nodes, on logarithmic axes: a straight line of slope 1 is linear growth."""
     curves = []
-    for one in (one for one in series if one.axis == "nodes"):
+    for one in (one for one in series if one.axis == KNOWN):
         points = [(float(size), one.middle(size)) for size in one.rounds]
         fit = [(x, one.growth.constant + one.growth.each * x) for x, _ in points]
         curves.append(Curve(one.verb, points, fit))
@@ -163,7 +175,7 @@ def picture(series: Sequence[Series]) -> str:
 
 
 def main() -> None:
-    """Measure along both axes."""
+    """Measure along each axis."""
     outputs = Outputs(__doc__.splitlines()[0] if __doc__ else "", quick="fewer sizes, up to 20,000 nodes")
     nodes, policies, rounds = (
         (QUICK_NODES, QUICK_POLICIES, QUICK_ROUNDS) if outputs.quick else (NODES, POLICIES, ROUNDS)

@@ -6,7 +6,7 @@ import contextlib
 import http.client
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 
 _READY_SECONDS = 180.0
-# As the first policy, but by a label of its own; that refuses nobody: answers stay the same, however many.
+# As the first policy, but by a label of its own; that refuses nobody: answers stay the same, however many. It
+# says that it may read anything: stored results would take the same time with any number of policies.
 _ANOTHER = """
 import numpy as np
 import bayplan
@@ -26,11 +27,11 @@ import bayplan
 MINE = bayplan.Label("example.com/label-{number:02}")
 NOT_MINE = bayplan.Reason("not one of policy {number}")
 
-@bayplan.filter
+@bayplan.filter(reads="cluster")
 def mine(nodes):
     return NOT_MINE.where(nodes[MINE] == "nobody has this")
 
-@bayplan.score(range=(0, 10))
+@bayplan.score(range=(0, 10), reads="cluster")
 def some(nodes):
     return np.where(nodes[MINE] == "value-1", 10.0, 0.0)
 """
@@ -52,15 +53,18 @@ class Sized:
 
 
 @contextlib.contextmanager
-def servers(folder: Path, sizes: Mapping[int, tuple[int, int]]) -> Iterator[list[Sized]]:
-    """One for each size, which means so many nodes and so many policies; gone when the block ends."""
+def servers(folder: Path, sizes: Mapping[int, tuple[int, int]], *, asked: bool) -> Iterator[list[Sized]]:
+    """One for each size, which means so many nodes and so many policies; gone when the block ends.
+
+    With ``asked`` the policies are called for each pod; else one policy is answered from stored results.
+    """
     nodes = [make_node(number, images=False) for number in range(max(count for count, _ in sizes.values()))]
     with contextlib.ExitStack() as stack:
         started = []
         for size, (count, policies) in sizes.items():
             file = folder / f"{size}-nodes.json"
             write_snapshot(file, nodes[:count])
-            child, port = _start(folder, f"{size}", file, policies)
+            child, port = _start(folder, f"{size}", file, policy_files(folder, policies, asked=asked))
             stack.callback(child.stop)
             caller = stack.enter_context(Caller(port))
             requests = names_only(nodes[:count])
@@ -69,9 +73,9 @@ def servers(folder: Path, sizes: Mapping[int, tuple[int, int]]) -> Iterator[list
         yield started
 
 
-def policy_files(folder: Path, count: int) -> list[Path]:
+def policy_files(folder: Path, count: int, *, asked: bool) -> list[Path]:
     """The policy of the wire benchmark, and so many others that there are ``count``."""
-    files = [PEERS / "bayplan" / "policy.py"]
+    files = [PEERS / "bayplan" / ("asked.py" if asked else "policy.py")]
     for number in range(count - 1):
         file = folder / f"policy_{number:02}.py"
         file.write_text(_ANOTHER.format(number=number))
@@ -79,12 +83,12 @@ def policy_files(folder: Path, count: int) -> list[Path]:
     return files
 
 
-def _start(folder: Path, name: str, nodes: Path, policies: int) -> tuple[Child, int]:
+def _start(folder: Path, name: str, nodes: Path, policies: Sequence[Path]) -> tuple[Child, int]:
     port, ops_port = free_port(), free_port()
     argv: list[str | Path] = [
         Path(sys.executable).with_name("bayplan"),
         "serve",
-        *policy_files(folder, policies),
+        *policies,
         f"--listen=127.0.0.1:{port}",
         f"--ops-listen=127.0.0.1:{ops_port}",
         f"--page-listen=127.0.0.1:{free_port()}",

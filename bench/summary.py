@@ -23,7 +23,7 @@ from bench.cluster_variants import GO, GO_TEN, NONE
 from bench.outputs import rows
 from bench.picture import number
 from bench.report import describe, write_between_markers
-from bench.scale import Series
+from bench.scale import Series, loud
 from bench.state import OURS, PEER, Part
 from bench.wire_figures import ASKED, EACH, FULL, NAMES, REFERENCE, TARGET, TARGET_FROM_NODES, Line, Recorded
 
@@ -154,14 +154,13 @@ def _scale(file: Path) -> Iterable[list[str]]:
         grown = series.middle(sizes[-1]) / series.middle(sizes[0])
         what = f"cost of {series.verb}, {sizes[0]:,} to {sizes[-1]:,} {series.axis}"
         told = f"{number(grown)} times for {number(sizes[-1] / sizes[0])} times as many"
-        missed = growth.verdict.startswith("worse")
         yield [
             _link("scale"),
             what,
             "itself",
             told,
             "linear",
-            f"**{growth.verdict}**" if missed else growth.verdict,
+            loud(growth.verdict),
         ]
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.engine.standing import may_stand
+from bayplan.testing.policies import load_policies
 from bench import scale
 from bench.scale_fit import Growth, Rounds, grow, power, straight_line
 from bench.scale_servers import policy_files
@@ -96,10 +98,18 @@ def test_small_servers_are_asked_about_more_pods() -> None:
 
 
 def test_as_many_policies_as_asked_for(tmp_path: Path) -> None:
-    files = policy_files(tmp_path, 20)
+    files = policy_files(tmp_path, 20, asked=True)
 
     assert len(set(files)) == 20
     assert len({file.read_text() for file in files}) == 20
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_policies_that_are_to_be_called_have_no_stored_results(tmp_path: Path, count: int) -> None:
+    called, stored = (policy_files(tmp_path, count, asked=asked) for asked in (True, False))
+
+    assert not may_stand(load_policies([str(file) for file in called]))
+    assert may_stand(load_policies([str(stored[0])]))
 
 
 @pytest.mark.parametrize(
