@@ -154,11 +154,13 @@ def _cell(spread: Spread | None, digits: int) -> str:
 
 
 def picture(runs: Sequence[Run], *, pods: int) -> str:
-    """Pods a second of every variant, for every size, as SVG."""
-    groups = []
+    """Pods a second of every variant, for every size, as SVG: each variant is named beside its bars."""
+    found: dict[str, list[Bar]] = {}
     for nodes in dict.fromkeys(run.nodes for run in runs):
-        named = [(found.variant.name, found.rate) for found in summaries(runs, nodes=nodes)]
-        bars = [Bar(name, rate.middle, rate.low, rate.high) for name, rate in named if rate is not None]
-        groups += [Group(f"{nodes:,} nodes", bars)] if bars else []
+        for each in summaries(runs, nodes=nodes):
+            if (rate := each.rate) is not None:
+                bar = Bar(f"{nodes:,} nodes", rate.middle, rate.low, rate.high)
+                found.setdefault(each.variant.name, []).append(bar)
+    groups = [Group(name, bars) for name, bars in found.items()]
     note = "The middle of the rounds; the thin line goes from the lowest to the highest."
     return draw(f"Pods a second, {pods:,} pods waiting for kube-scheduler", groups, note=note)
