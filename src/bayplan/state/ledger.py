@@ -160,12 +160,33 @@ class Ledger:
         if doubt is not None and (assumed or not pod.node_name):
             raise BindRefused(f"pod {pod.key} may yet be bound to {doubt.node}: the API server has not said")
         if pod.node_name == node:
-            return None
+            return None if assumed else await self._confirm(pod, node)
         if pod.node_name:
             raise BindRefused(f"pod {pod.key} is already bound to {pod.node_name}")
         term = self._term()
         await self._assume(pod, node)
         return await self.bind_assumed(pod, node, term=term)
+
+    async def _confirm(self, pod: Pod, node: str) -> None:
+        """Ask the API server whether a pod is bound that is bound in view; else raise `BindRefused`.
+
+        Who is told that a pod is bound never asks again. If etcd was restored from a backup, and we have not
+        noticed yet, the pod may not be bound any more.
+        """
+        try:
+            now = await self._client.pod(pod.namespace, pod.name, timeout_seconds=_READ_SECONDS)
+        except ConnectError as error:
+            log.info("%s; in view it is bound to %s", error, node, extra={"pod": pod.key, "node": node})
+            return
+        except ApiError as error:
+            raise BindRefused(str(error)) from error
+        if now.uid != pod.uid:
+            raise BindRefused(_another(now, pod.uid))
+        if now.node_name != node:
+            raise BindRefused(
+                f"pod {pod.key} is bound to {now.node_name or 'no node'}, in view to {node}:"
+                " the view is not up to date"
+            )
 
     def _free(self, pod: Pod) -> None:
         self._cache.forget(pod)
