@@ -310,6 +310,31 @@ async def test_a_third_caller_waits_for_the_second() -> None:
     assert counts(cache) == [0, 0]
 
 
+async def test_what_waits_for_its_turn_for_too_long_is_not_sent_any_more() -> None:
+    """kube-scheduler has given its place to another pod by then, and nobody would hear the answer."""
+    first, second, third = (make_pod(name, uid=name) for name in ("first", "second", "third"))
+    cache, api = make_cache(first, second, third), Api()
+    slow, asked = asyncio.Event(), []
+
+    async def thinks_long(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        asked.append(pod.name)
+        await slow.wait()
+        return "", {}
+
+    ledger = Ledger(cache, api, commit=thinks_long, timeout_seconds=0.05)  # type: ignore[arg-type]
+    binds = [asyncio.create_task(bind(ledger, pod, node)) for pod, node in ((first, "a"), (second, "b"))]
+    await until(lambda: bool(asked))
+
+    assert "it was not its turn within 0.05 s, and nothing was sent" in await binds[1]
+    assert "it was not its turn" in await bind(ledger, first, "a"), "its own first call is still running"
+    slow.set()
+    assert "no time was left to send it" in await binds[0]
+
+    assert (asked, api.posts) == (["first"], [])
+    assert (cache.assumed_count, counts(cache)) == (0, [0, 0])
+    assert await bind(ledger, third, "a") == ""
+
+
 async def test_another_node_for_a_pod_that_is_bound_is_refused_by_name() -> None:
     pod = make_pod("p", node="b")
 
