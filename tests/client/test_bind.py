@@ -6,9 +6,11 @@ A real API server does none of that on command; this one does what it is told, a
 import asyncio
 import contextlib
 import json
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +21,8 @@ from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.rest import NODES, PODS, ApiClient
 from bayplan.client.retry import Retry
-from tests.client.serving import no_sleep
+from tests.client.serving import no_nodes, no_sleep, server_tls, serving
+from tests.controlplane.certs import make_ca
 
 REFUSALS = {
     "500": (500, "etcdserver: request timed out"),
@@ -90,14 +93,16 @@ def status(code: int, message: str) -> web.Response:
 
 
 @contextlib.asynccontextmanager
-async def client_of(api: FakeApi, *, token: str = "") -> AsyncIterator[ApiClient]:
+async def client_of(
+    api: FakeApi, *, token: str = "", token_file: Path | None = None
+) -> AsyncIterator[ApiClient]:
     runner = web.ServerRunner(web.Server(api.handle), shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     host, port = runner.addresses[0][:2]
     try:
-        connection = Connection(f"http://{host}:{port}", None, token=token)
+        connection = Connection(f"http://{host}:{port}", None, token=token, token_file=token_file)
         async with ApiClient(connection, retry=Retry(sleep=no_sleep)) as client:
             yield client
     finally:
@@ -158,6 +163,32 @@ async def test_what_was_never_sent_is_refused_and_not_unknown() -> None:
 
     assert not isinstance(caught.value, BindUnknown)
     assert api.paths == []
+
+
+async def test_without_credentials_nothing_is_sent_and_nothing_is_unknown(tmp_path: Path) -> None:
+    """As while a token is being replaced: the place must be free again at once."""
+    api = FakeApi()
+    async with client_of(api, token_file=tmp_path / "not-there-yet") as client:
+        with pytest.raises(BindRefused, match="not-there-yet") as caught:
+            await bind(client, timeout_seconds=0.3)
+
+    assert not isinstance(caught.value, BindUnknown)
+    assert api.paths == []
+
+
+async def test_to_a_server_that_is_not_to_be_trusted_nothing_is_sent_and_nothing_is_unknown(
+    tmp_path: Path,
+) -> None:
+    theirs, ours = make_ca("theirs", tmp_path / "theirs"), make_ca("ours", tmp_path / "ours")
+    trust = ssl.create_default_context(cafile=str(ours.cert))
+    async with (
+        serving(no_nodes, tls=server_tls(theirs, ip="127.0.0.1")) as url,
+        ApiClient(Connection(url, trust)) as client,
+    ):
+        with pytest.raises(BindRefused, match="certificate verify failed") as caught:
+            await bind(client, timeout_seconds=0.3)
+
+    assert not isinstance(caught.value, BindUnknown)
 
 
 async def test_a_lost_reply_that_had_worked_is_found_out() -> None:

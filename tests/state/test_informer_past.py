@@ -4,8 +4,10 @@ import asyncio
 import random
 
 import pytest
+from aiohttp import web
 
 from bayplan.client.rest import NODES
+from bayplan.kube.node import NodeObject
 from bayplan.state import informer as informer_module
 from bayplan.state.informer import Informer
 from tests.state.test_informer import (
@@ -14,6 +16,7 @@ from tests.state.test_informer import (
     api_server,
     bookmark,
     event,
+    frozen,
     informed,
     initial,
     node,
@@ -55,7 +58,6 @@ async def test_a_server_that_is_not_where_it_was_has_another_past_and_is_listed(
         pytest.param(at("300"), id="nothing has happened"),
         pytest.param(at("4000"), id="it went on"),
         pytest.param(at("a-version-of-another-kind"), id="it does not count"),
-        pytest.param(saying(429, {"message": "slow down"}), id="it is too busy to say"),
         pytest.param(saying(403, {"message": "no"}), id="it does not say"),
         pytest.param(saying(200, {"metadata": 7}), id="it talks nonsense"),
     ],
@@ -68,6 +70,37 @@ async def test_a_server_that_may_be_where_it_was_is_watched_from_there(where: Re
 
         assert api.asked[1]["resourceVersion"] == "300"
         assert informer.lists == 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(saying(429, {"message": "slow down"}), id="too busy"),
+        pytest.param(saying(500, {"message": "etcdserver: request timed out"}), id="without its etcd"),
+        pytest.param(frozen, id="frozen"),
+    ],
+)
+async def test_a_server_that_cannot_say_where_it_is_is_asked_again_before_it_is_watched(
+    first: Reply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch from a version that a restored etcd never had would be open and silent, and count as true."""
+    monkeypatch.setattr(informer_module, "_VERSION_SECONDS", 0.1)
+    replies = [first, at("240")]
+
+    async def where(request: web.BaseRequest) -> web.StreamResponse:
+        return await (replies.pop(0) if len(replies) > 1 else replies[0])(request)
+
+    script = [
+        streaming([*initial(["a", "never-was"], 5), bookmark(300)]),
+        streaming(initial(["a", "new"], 250), stay=True),
+    ]
+
+    async with informed(*script, where=where) as (informer, copy, api):
+        await until(lambda: len(api.asked) == 2)
+
+        assert api.asked[1]["resourceVersion"] == ""
+        await until(lambda: copy.names == {"a", "new"})
+        assert informer.lists == 2
 
 
 async def test_whoever_finds_the_copy_untrue_has_it_made_anew_while_the_watch_is_open() -> None:
@@ -84,6 +117,38 @@ async def test_whoever_finds_the_copy_untrue_has_it_made_anew_while_the_watch_is
         assert api.asked[1]["resourceVersion"] == ""
         assert informer.lists == 2
         assert informer.age_seconds == 0
+
+
+@pytest.mark.parametrize(
+    "ends", [pytest.param(False, id="the watch goes on"), pytest.param(True, id="the watch ends")]
+)
+async def test_news_in_the_moment_in_which_the_copy_is_found_untrue_change_nothing(
+    ends: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Doubting(Copy):
+        """Finds the copy untrue whenever it hears of a node called ``b``."""
+
+        def put(self, item: NodeObject) -> None:
+            super().put(item)
+            if item.name == "b":
+                informer.list_again()
+
+    copy = Doubting()
+    script = [
+        streaming([*initial(["a", "untrue"], 5), event("ADDED", node("b", 6))], stay=not ends),
+        streaming(initial(["a"], 7), stay=True),
+    ]
+    async with api_server(*script) as (client, api):
+        informer = Informer(client, NODES, copy, dice=random.Random(1))
+        task = asyncio.create_task(informer.run())
+        try:
+            await until(lambda: copy.names == {"a"})
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    assert [asked["resourceVersion"] for asked in api.asked] == ["0", ""]
+    assert "this is a bug" not in caplog.text
 
 
 async def test_a_server_that_forgets_what_it_has_just_listed_is_asked_less_and_less_often(

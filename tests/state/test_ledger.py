@@ -30,6 +30,7 @@ class Api:
         self.hold = asyncio.Event()
         self.hold.set()
         self.pods: dict[str, Pod] = {}
+        self.unreadable: ConnectError | None = None
 
     async def request(self, method: str, path: str, *, body: dict[str, dict[str, str]], **_: object) -> bytes:
         node = body["target"]["name"]
@@ -42,6 +43,8 @@ class Api:
         return b"{}"
 
     async def pod(self, namespace: str, name: str, **_: object) -> Pod:
+        if self.unreadable is not None:
+            raise self.unreadable
         try:
             return self.pods[f"{namespace}/{name}"]
         except KeyError:
@@ -307,10 +310,63 @@ async def test_a_third_caller_waits_for_the_second() -> None:
     assert counts(cache) == [0, 0]
 
 
+async def test_what_waits_for_its_turn_for_too_long_is_not_sent_any_more() -> None:
+    """kube-scheduler has given its place to another pod by then, and nobody would hear the answer."""
+    first, second, third = (make_pod(name, uid=name) for name in ("first", "second", "third"))
+    cache, api = make_cache(first, second, third), Api()
+    slow, asked = asyncio.Event(), []
+
+    async def thinks_long(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        asked.append(pod.name)
+        await slow.wait()
+        return "", {}
+
+    ledger = Ledger(cache, api, commit=thinks_long, timeout_seconds=0.05)  # type: ignore[arg-type]
+    binds = [asyncio.create_task(bind(ledger, pod, node)) for pod, node in ((first, "a"), (second, "b"))]
+    await until(lambda: bool(asked))
+
+    assert "it was not its turn within 0.05 s, and nothing was sent" in await binds[1]
+    assert "it was not its turn" in await bind(ledger, first, "a"), "its own first call is still running"
+    slow.set()
+    assert "no time was left to send it" in await binds[0]
+
+    assert (asked, api.posts) == (["first"], [])
+    assert (cache.assumed_count, counts(cache)) == (0, [0, 0])
+    assert await bind(ledger, third, "a") == ""
+
+
 async def test_another_node_for_a_pod_that_is_bound_is_refused_by_name() -> None:
     pod = make_pod("p", node="b")
 
     assert "already bound to b" in await bind(make_ledger(Api(), make_cache(pod)), pod, "a")
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        pytest.param(make_pod("p", uid="u", node="a"), "", id="it is"),
+        pytest.param(make_pod("p", uid="u"), "is bound to no node, in view to a", id="it never was"),
+        pytest.param(make_pod("p", uid="u", node="b"), "is bound to b, in view to a", id="it is elsewhere"),
+        pytest.param(make_pod("p", uid="v"), "is another one now", id="it is another one"),
+        pytest.param(None, "404", id="it is gone"),
+        pytest.param(ConnectError("no answer"), "", id="nobody can say"),
+    ],
+)
+async def test_a_pod_that_is_bound_in_view_is_said_to_be_bound_if_the_api_server_says_so(
+    there: Pod | ConnectError | None, said: str
+) -> None:
+    """Another etcd may have been restored: kube-scheduler would wait for ever for a pod that is not bound."""
+    pod = make_pod("p", uid="u", node="a")
+    api = Api()
+    if isinstance(there, Pod):
+        api.pods[pod.key] = there
+    elif there is not None:
+        api.unreadable = there
+
+    answer = await bind(make_ledger(api, make_cache(pod)), pod, "a")
+
+    assert said in answer if said else not answer
+    assert api.posts == []
 
 
 async def test_a_pod_that_the_view_does_not_know_yet_is_read() -> None:
@@ -320,6 +376,26 @@ async def test_a_pod_that_the_view_does_not_know_yet_is_read() -> None:
 
     assert await bind(make_ledger(api, cache), pod, "a") == ""
     assert counts(cache) == [1, 0]
+
+
+async def test_a_pod_that_came_and_went_while_it_was_to_be_bound_does_not_wait_for_ever() -> None:
+    """The watch has told all that it will ever tell of it: nobody would take it out of the view again."""
+    pod = make_pod("brief", uid="b")
+    cache, api = make_cache(), Api(ApiError(404, "gone", doing="binding"))
+    api.pods[pod.key] = pod
+
+    async def it_comes_and_goes(pod: Pod, node: str, cluster: Snapshot) -> tuple[str, dict[str, str]]:
+        await asyncio.sleep(0)
+        cache.put_pod(pod)
+        cache.drop_pod(pod.key, pod.uid)
+        return "", {}
+
+    ledger = Ledger(cache, api, commit=it_comes_and_goes, timeout_seconds=1.0)  # type: ignore[arg-type]
+
+    assert "gone" in await bind(ledger, pod, "a")
+
+    assert api.posts == ["a"]
+    assert (cache.pod_count, cache.assumed_count, counts(cache)) == (0, 0, [0, 0])
 
 
 async def test_a_pod_made_anew_under_the_same_name_is_not_bound_for_the_old_one() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.client.errors import ApiError
+from bayplan.client.errors import ApiError, Unreachable
 from bayplan.kube.pod import Pod
 from bayplan.state import nudge as nudge_module
 from bayplan.state.cache import Cache
@@ -24,10 +24,14 @@ class Api:
         self.touched: list[str] = []
         self.notes: list[dict[str, Any]] = []
         self.refusal: ApiError | None = None
+        self.failures: list[Exception] = []
+        """What the first touches fail with."""
 
     async def patch(self, path: str, body: dict[str, Any], **_: object) -> bytes:
         self.touched.append(path.rpartition("/")[2])
         self.notes.append(body)
+        if self.failures:
+            raise self.failures.pop(0)
         if self.refusal is not None:
             raise self.refusal
         return b"{}"
@@ -156,7 +160,7 @@ async def test_a_pod_refused_right_after_its_touch_does_not_go_round_in_circles(
     [
         pytest.param(404, ["waits"], id="gone: forgotten"),
         pytest.param(409, ["waits"], id="another pod by now: forgotten"),
-        pytest.param(503, ["waits", "waits"], id="busy: tried at the next change"),
+        pytest.param(403, ["waits", "waits"], id="no right: tried at the next change"),
     ],
 )
 async def test_a_touch_that_is_refused(status: int, again: list[str]) -> None:
@@ -166,6 +170,33 @@ async def test_a_touch_that_is_refused(status: int, again: list[str]) -> None:
     await touched_after(world, PRICE)
 
     assert await touched_after(world, PRICE) == again
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(ApiError(503, "busy", doing="patching"), id="busy"),
+        pytest.param(Unreachable("no answer in 5 s"), id="away"),
+    ],
+)
+async def test_a_touch_that_fails_is_made_up_for_in_the_usual_time(failure: Exception) -> None:
+    """The price has fallen and stays there: no other change would ever help the pod."""
+    world = World(interval_seconds=10.0)
+    world.waits("waits", PRICE)
+    world.api.failures = [failure, failure]
+
+    assert await touched_after(world, PRICE) == ["waits"] * 3
+    assert world.rests == [10.0, 10.0]
+
+
+async def test_a_touch_that_fails_while_we_are_behind_is_made_up_for_when_we_are_not() -> None:
+    world = World()
+    world.waits("waits", PRICE)
+    world.api.failures = [Unreachable("no answer in 5 s")]
+    world.sees_at = world.now + 60
+
+    assert await touched_after(world, PRICE) == ["waits"] * 2
+    assert world.now >= world.sees_at
 
 
 async def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,18 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+import msgspec
 import pytest
 
-from bayplan import NodeAnnotation
+from bayplan import Node, NodeAnnotation
+from bayplan.kube.meta import NO_META
+from bayplan.kube.node import NodeObject, NodeWithImages
+from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.units import ALLOCATION, Units
 from bayplan.state import verify as verify_module
 from bayplan.state.cache import Cache
-from bayplan.state.verify import caught_up, differences, overcommitted, unaccounted, verify
+from bayplan.state.verify import caught_up, differences, misplaced, overcommitted, unaccounted, verify
 from bayplan.state.view import LiveView
 from bayplan.testing import make_cluster, make_node, make_pod
 
@@ -56,6 +60,102 @@ MEMORY = Units("x/memory", capacity=NodeAnnotation("memory"))
 )
 def test_differences(view: Snapshot, said: list[str]) -> None:
     assert differences(view, TRUTH) == said
+    assert misplaced(view, TRUTH) == said
+
+
+def as_of(version: str, node: Node | NodeObject) -> NodeObject:
+    """The node at this version."""
+    known = node if isinstance(node, NodeObject) else node.object
+    metadata = msgspec.structs.replace(known.metadata or NO_META, resource_version=version)
+    return msgspec.structs.replace(known, metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        pytest.param(make_node("a", labels={"rack": "r1"}), "", id="as it is"),
+        pytest.param(make_node("a", labels={"rack": "r2"}), "metadata.labels", id="in another rack"),
+        pytest.param(
+            make_node("a", labels={"rack": "r1"}, annotations={"gpus": "2x100"}),
+            "metadata.annotations",
+            id="with other devices",
+        ),
+        pytest.param(
+            make_node("a", labels={"rack": "r1"}, unschedulable=True), "spec.unschedulable", id="cordoned"
+        ),
+        pytest.param(
+            make_node("a", labels={"rack": "r1"}, cpu=8),
+            "status.allocatable, status.capacity",
+            id="of another size",
+        ),
+    ],
+)
+@pytest.mark.parametrize("pods_known", [True, False], ids=["", "nodes only"])
+def test_a_node_of_which_the_view_has_another_state_is_named(seen: Node, said: str, pods_known: bool) -> None:
+    """Versions alone say nothing: the view does not keep those of heartbeats."""
+    pods = TRUTH.pods if pods_known else None
+    truth = Snapshot.build([as_of("7", make_node("a", labels={"rack": "r1"}))], pods)
+    view = Snapshot.build([as_of("5", seen)], pods)
+
+    found = differences(view, truth)
+
+    assert found == ([f"node a has other {said} than in view: version 7, in view 5"] if said else [])
+    assert misplaced(view, truth) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        pytest.param(make_pod("p", uid="1", node="a", labels={"app": "db"}, cpu=1), "", id="as it is"),
+        pytest.param(
+            make_pod("p", uid="1", node="a", labels={"app": "web"}, cpu=1), "metadata.labels", id="labels"
+        ),
+        pytest.param(
+            make_pod("p", uid="1", node="a", labels={"app": "db"}, cpu=2), "spec.containers", id="requests"
+        ),
+    ],
+)
+def test_a_pod_of_which_the_view_has_another_state_is_named(seen: Pod, said: str) -> None:
+    truth = make_cluster(["a"], [make_pod("p", uid="1", node="a", labels={"app": "db"}, cpu=1)])
+    view = make_cluster(["a"], [seen])
+
+    found = differences(view, truth)
+
+    assert found == ([f"pod default/p has other {said} than in view: version ?, in view ?"] if said else [])
+    assert differences(view, truth, assumed={"1"}) == []
+
+
+def test_images_are_read_for_one_rule_and_are_not_compared() -> None:
+    body = {"metadata": {"name": "a"}, "status": {"images": [{"names": ["web:1"], "sizeBytes": 7}]}}
+    view = Snapshot.build([msgspec.convert(body, NodeWithImages)], None)
+
+    assert differences(view, Snapshot.build([msgspec.convert(body, NodeObject)], None)) == []
+
+
+async def test_a_node_that_changes_all_the_time_is_no_drift() -> None:
+    """The view is one version behind at each look, and never the same one."""
+    version = 0
+
+    def node(number: int) -> NodeObject:
+        return as_of(str(number), make_node("a", labels={"load": str(number)}))
+
+    async def fresh() -> Snapshot:
+        nonlocal version
+        version += 1
+        return Snapshot.build([node(version)], [])
+
+    found = await verify(lambda: Snapshot.build([node(version - 1)], []), fresh, pause_seconds=0)
+    assert found.drift == []
+
+
+async def test_whoever_takes_over_waits_for_binds_and_for_nothing_else() -> None:
+    view = make_cluster([make_node("a", labels={"rack": "r2"}), "b"], TRUTH.pods)
+    seeing = Seeing(view)
+
+    async with asyncio.timeout(5):
+        await caught_up(cast("LiveView", seeing), truth, since=1.0)
+
+    assert seeing.listed_again == 0
 
 
 @pytest.mark.parametrize(

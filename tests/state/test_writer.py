@@ -244,6 +244,41 @@ async def test_an_older_lease_that_was_restored_is_not_taken_while_its_last_hold
         assert not (a.writer.holds and b.writer.holds)
 
 
+@pytest.mark.parametrize(
+    "cut_off", [pytest.param(False, id="at once"), pytest.param(True, id="after an error")]
+)
+async def test_a_holder_whose_own_lease_was_restored_binds_when_its_view_is_of_the_restored_cluster(
+    world: World, cut_off: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The pods are those of the backup too: some of them hold what is free in our view."""
+    with world.server("a").running() as a:
+        await a.step()
+        assert world.leases.stored is not None
+        backup = world.leases.stored
+        world.now += PERIOD
+        await a.step()
+        assert (a.writer.terms, a.writer.problem()) == (1, "")
+
+        world.in_view.clear()
+        if cut_off:
+            world.leases.silent_for.add("everybody")
+            world.now += PERIOD
+            await a.step()
+            world.leases.silent_for.clear()
+        world.leases.stored = backup
+        await a.step()
+        assert a.writer.terms == 2
+        assert a.writer.problem() == "lease default/bayplan is ours; the view catches up"
+        assert "an older one that was restored" in caplog.text
+
+        world.in_view.set()
+        await a.step()
+        assert a.writer.problem() == ""
+        world.now += PERIOD
+        await a.step()
+        assert a.writer.terms == 2, "it is restored once"
+
+
 async def test_a_lease_that_was_made_anew_has_no_older_versions(world: World) -> None:
     """Deleted and made by somebody else: another object, whose versions go on."""
     with world.server("b").running() as b:

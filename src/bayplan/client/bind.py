@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from bayplan.client.errors import ApiError, ConnectError, NotSent
+from bayplan.client.errors import ApiError, ConnectError, Unsent
 from bayplan.client.rest import ApiClient, pod_path
 
 _RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0)
@@ -75,7 +75,7 @@ async def bind_pod(
             problem = str(error)
             # With 429 the server did nothing; after any other error the bind may have happened.
             unsure = unsure or error.status != 429
-        except NotSent as error:
+        except Unsent as error:
             problem = str(error)
         except ConnectError as error:
             problem = str(error)

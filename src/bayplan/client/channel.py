@@ -17,6 +17,7 @@ from bayplan.client.errors import (
     NotSent,
     Silent,
     Unreachable,
+    Unsent,
     in_words,
     message_of,
 )
@@ -193,11 +194,13 @@ class Channel:
 
     async def _access_within(self, seconds: float, doing: str) -> Access:
         """The credentials, within the caller's time: a bind must not be sent late."""
-        if self._connection.login is None:
-            return self._connection.access()
         try:
+            if self._connection.login is None:
+                return self._connection.access()
             async with asyncio.timeout(max(seconds, 0)):
                 return await self._access()
+        except ConnectError as error:
+            raise Unsent(str(error)) from error
         except TimeoutError as error:
             raise NotSent(f"{doing}: logging in took longer than {seconds:.0f} s") from error
 
@@ -269,6 +272,6 @@ def _network_error(error: Exception, *, doing: str) -> ConnectError:
     text = f"{doing}: {in_words(error)}"
     if isinstance(error, _NoConnection):
         return NotSent(text)
-    # A wrong certificate is no transient failure.
+    # A wrong certificate is no transient failure, and seen before anything is sent.
     wrong = isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError)
-    return ConnectError(text) if wrong else Unreachable(text)
+    return Unsent(text) if wrong else Unreachable(text)

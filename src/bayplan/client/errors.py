@@ -10,12 +10,16 @@ class ConnectError(Exception):
     """The API server cannot be used: because of the kubeconfig, a certificate or the network."""
 
 
+class Unsent(ConnectError):
+    """The request was certainly not sent, such as without credentials or to a server not to be trusted."""
+
+
 class Unreachable(ConnectError):
     """The API server was not reached or did not answer: a retry may succeed."""
 
 
-class NotSent(Unreachable):
-    """The request was certainly not sent."""
+class NotSent(Unreachable, Unsent):
+    """The request was certainly not sent; a retry may succeed."""
 
 
 class Silent(Unreachable):

@@ -157,7 +157,13 @@ class ApiClient:
         """The resource version of the latest state; not retried."""
         doing = f"looking at {resource.path}"
         body = await self.request(
-            "GET", resource.path, doing=doing, params={"limit": "1"}, timeout_seconds=timeout_seconds
+            "GET",
+            resource.path,
+            doing=doing,
+            params={"limit": "1"},
+            timeout_seconds=timeout_seconds,
+            # As a watch, which it goes before: behind a queue of writes, the watch would stay closed.
+            limited=False,
         )
         try:
             return _ANY_PAGE.decode(body).metadata.resource_version

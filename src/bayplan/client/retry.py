@@ -8,12 +8,17 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-from bayplan.client.errors import ApiError, Unreachable
+from bayplan.client.errors import ApiError, ConnectError, Unreachable
 
 _PAUSES_SECONDS = (0.1, 0.3, 0.9)
 # A proxy under maintenance may ask for a very long pause. With jitter, ten seconds at the most.
 _RETRY_AFTER_LIMIT_SECONDS = 8.0
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
+
+
+def may_pass(error: ApiError | ConnectError) -> bool:
+    """Whether the same read may succeed a moment later."""
+    return error.status in _TRANSIENT if isinstance(error, ApiError) else isinstance(error, Unreachable)
 
 
 def asked_pause_seconds(error: ApiError, dice: random.Random) -> float | None:
@@ -48,21 +53,15 @@ class Retry:
         for usual_seconds in _PAUSES_SECONDS:
             try:
                 return await attempt(deadline - self._clock())
-            except Unreachable:
-                pause = self._jittered(usual_seconds)
-                if self._clock() + pause >= deadline:
-                    raise
-            except ApiError as error:
-                if error.status not in _TRANSIENT:
-                    raise
+            except (ApiError, ConnectError) as error:
                 pause = self._after(error, usual_seconds)
-                if self._clock() + pause >= deadline:
+                if not may_pass(error) or self._clock() + pause >= deadline:
                     raise
             await self._sleep(pause)
         return await attempt(deadline - self._clock())
 
-    def _after(self, error: ApiError, usual_seconds: float) -> float:
-        asked = asked_pause_seconds(error, self._dice)
+    def _after(self, error: ApiError | ConnectError, usual_seconds: float) -> float:
+        asked = asked_pause_seconds(error, self._dice) if isinstance(error, ApiError) else None
         return self._jittered(usual_seconds) if asked is None else asked
 
     def _jittered(self, seconds: float) -> float:

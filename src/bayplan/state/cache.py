@@ -5,16 +5,15 @@ all others with the previous snapshot. One task owns the cache; snapshots are fr
 them.
 """
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 
 from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.node import NodeObject
-from bayplan.kube.pod import NO_SPEC, Pod
+from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError
 from bayplan.snapshot.cluster import Snapshot, more_requests, total_requests
 from bayplan.snapshot.load import NO_REQUESTS, Load
@@ -23,6 +22,7 @@ from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.pieces import Pieces
 from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.tally import Tally
+from bayplan.state.assumption import Assumption
 from bayplan.state.objects import ObjectStore
 from bayplan.state.siblings import Siblings
 
@@ -33,32 +33,6 @@ _GONE_LIMIT = 20_000
 """How many pods may go until the cache takes a snapshot by itself, to free their memory."""
 _GAP_LIMIT = 1000
 """How many gaps in the list of waiting pods are tolerated before it is compacted."""
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """A pod that we count on a node, with its allocation, before the watch reports it there."""
-
-    uid: str
-    node: str
-    annotations: Mapping[str, str]
-    told: bool
-    """Whether the watch has reported this UID: a report of another UID is then a newer pod."""
-    plain: Pod
-    """The pod without the assumed node and annotations."""
-    bound_at: float = math.inf
-    """When the API server confirmed the bind, by the monotonic clock."""
-
-    def shown(self) -> Pod:
-        """The pod with the assumed node and annotations."""
-        pod = self.plain
-        annotations = {**pod.annotations, **self.annotations}
-        metadata = msgspec.structs.replace(pod.metadata or NO_META, annotations=annotations)
-        spec = msgspec.structs.replace(pod.spec or NO_SPEC, node_name=self.node)
-        shown = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
-        # The pod's cached properties depend neither on its node nor on its annotations.
-        shown.__dict__.update(pod.__dict__)
-        return shown
 
 
 def _same_pod(known: Pod | None, pod: Pod) -> bool:
@@ -271,7 +245,10 @@ class Cache:
         if assumption is None or assumption.uid != pod.uid:
             return
         del self._assumed[pod.key]
-        if pod.key in self._pods:
+        if not assumption.told:
+            # The watch reports the pod if it exists; that it is gone may have been reported already.
+            self._take_away(pod.key)
+        elif pod.key in self._pods:
             self._put(assumption.plain)
 
     def bound(self, pod: Pod, at: float) -> None:

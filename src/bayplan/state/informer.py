@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 
 from bayplan.client.errors import ApiError, ConnectError, Silent
 from bayplan.client.rest import ApiClient, Resource, WatchEvent
-from bayplan.client.retry import asked_pause_seconds
+from bayplan.client.retry import asked_pause_seconds, may_pass
 from bayplan.client.watch import WithMetadata, bookmark, watch
 from bayplan.kube.meta import NO_META
 from bayplan.state.pulse import Pulse
@@ -131,12 +131,18 @@ class Informer(Generic[T]):
         self._pulse = pulse or Pulse()
         self._on_latest = on_latest
         self._scope: asyncio.Timeout | None = None
+        self._stopped = False
 
     def list_again(self) -> None:
         """Stop the watch and list the latest state, since the copy is wrong."""
-        self._version, self._consistent = "", True
+        self._forget()
         if self._scope is not None:
+            self._stopped = True
             self._scope.reschedule(0.0)
+
+    def _forget(self) -> None:
+        """Have the latest state listed next: the server's watch cache may be older than our copy."""
+        self._version, self._consistent = "", True
 
     async def run(self) -> None:
         """List and watch until cancelled, whatever the API server does."""
@@ -163,8 +169,7 @@ class Informer(Generic[T]):
                 # Whatever the bug is, a copy that is no longer updated must not look alive.
                 problem = f"{type(error).__name__}: {error}"
                 pause = self._backoff()
-                # List the latest state: the server's watch cache may be older than our copy.
-                self._version, self._consistent = "", True
+                self._forget()
                 log.exception(
                     "watching %s: this is a bug in Bayplan; listing again in %.1f s", self._path, pause
                 )
@@ -180,13 +185,16 @@ class Informer(Generic[T]):
                 began = time.monotonic()
                 return await self._follow(self._version, initial=False) or _lasted(began)
         except TimeoutError:
-            if self._version:
+            if not self._stopped:
                 raise
             # `list_again` ended the watch.
             self._pulse.ended()
             return True
         finally:
-            self._scope = None
+            if self._stopped:
+                # An event that came in the same moment may have set the version again.
+                self._forget()
+            self._scope, self._stopped = None, False
             if self.age_seconds == 0:
                 # A watch was open. A list alone does not prove that a watch works.
                 self._failures = 0
@@ -195,8 +203,11 @@ class Informer(Generic[T]):
         """Whether the server's version is below ours: then etcd was restored from a backup."""
         try:
             now = await self._client.version(self._resource, timeout_seconds=_VERSION_SECONDS)
-        except (ApiError, ConnectError):
-            # If the error lasts, the watch fails by it too, and reports it.
+        except (ApiError, ConnectError) as error:
+            if may_pass(error):
+                # The watch might open a moment later, and be silent: then nobody would notice for long.
+                raise
+            # Perhaps this server may only watch. If not, the watch fails by the same error, and reports it.
             return False
         if not (now.isdigit() and self._version.isdigit() and int(now) < int(self._version)):
             return False
@@ -207,7 +218,7 @@ class Informer(Generic[T]):
             now,
             self._version,
         )
-        self._version, self._consistent = "", True
+        self._forget()
         return True
 
     @property
@@ -307,8 +318,7 @@ class Informer(Generic[T]):
 
     def _after_refusal(self, error: ApiError) -> float:
         if error.status == 410:
-            self._version = ""
-            self._consistent = True
+            self._forget()
             log.info("watching %s: the past is gone (410), listing again", self._path)
             # List at once the first time, but not again and again without a watch in between.
             first, pause = self._failures == 0, self._backoff()

@@ -12,9 +12,10 @@ Where several servers could bind, the ledger asks before each request whether it
 """
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
@@ -103,19 +104,41 @@ class Ledger:
         return self._sending
 
     async def bind(self, *, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind the pod; idempotent; raises `BindRefused` with the reason if it cannot."""
+        """Bind the pod; idempotent; raises `BindRefused` with the reason if it cannot.
+
+        Nothing is sent once the caller's time is over: kube-scheduler has given the pod's place away by then.
+        """
         if problem := self._why_not():
             raise BindRefused(problem)
+        deadline = time.monotonic() + self._timeout_seconds
+        what = f"binding {namespace}/{name} to {node}"
         # kube-scheduler may repeat the call while the first is still running: one at a time for each pod.
         turn = self._turns.setdefault(uid, asyncio.Lock())
-        async with turn:
-            await self._bind(await self._find(namespace, name, uid), node)
+        async with self._in_turn(turn, what, deadline):
+            await self._bind(await self._find(namespace, name, uid), node, deadline)
 
-    async def bind_assumed(self, pod: Pod, node: str, *, term: int | None = None) -> None:
+    @contextlib.asynccontextmanager
+    async def _in_turn(self, lock: asyncio.Lock, what: str, deadline: float) -> AsyncIterator[None]:
+        """Hold the lock; raises `BindRefused` if it is not free in time."""
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                await lock.acquire()
+        except TimeoutError:
+            late = f"it was not its turn within {self._timeout_seconds:g} s"
+            raise BindRefused(f"{what}: {late}, and nothing was sent") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    async def bind_assumed(
+        self, pod: Pod, node: str, *, term: int | None = None, deadline: float | None = None
+    ) -> None:
         """Bind a pod that is assumed already; a refusal takes the assumption back.
 
         The scheduler calls this: it assumes each pod at once, so that the next decision counts it, and sends
         many binds at a time. ``term`` is the term of the decision: in a later term the place may be taken.
+        ``deadline`` is of the monotonic clock, by default the timeout from now.
         """
         now = self._term()
         try:
@@ -123,7 +146,7 @@ class Ledger:
                 raise BindRefused(
                     f"pod {pod.key} is not bound to {node}: another one was the leader meanwhile"
                 )
-            await self._send(pod, node)
+            await self._send(pod, node, deadline=deadline)
         except BindUnknown:
             self._roll_forward(pod, node, now)
             raise
@@ -152,7 +175,7 @@ class Ledger:
             task.cancel()
         await asyncio.gather(*rolling, return_exceptions=True)
 
-    async def _bind(self, pod: Pod, node: str) -> None:
+    async def _bind(self, pod: Pod, node: str, deadline: float) -> None:
         doubt, assumed = self._doubts.get(pod.uid), self._cache.assumes(pod)
         if doubt is not None and doubt.node == node and assumed:
             # The same bind again is harmless, and its answer may settle the outcome.
@@ -160,18 +183,39 @@ class Ledger:
         if doubt is not None and (assumed or not pod.node_name):
             raise BindRefused(f"pod {pod.key} may yet be bound to {doubt.node}: the API server has not said")
         if pod.node_name == node:
-            return None
+            return None if assumed else await self._confirm(pod, node)
         if pod.node_name:
             raise BindRefused(f"pod {pod.key} is already bound to {pod.node_name}")
         term = self._term()
-        await self._assume(pod, node)
-        return await self.bind_assumed(pod, node, term=term)
+        await self._assume(pod, node, deadline)
+        return await self.bind_assumed(pod, node, term=term, deadline=deadline)
+
+    async def _confirm(self, pod: Pod, node: str) -> None:
+        """Ask the API server whether a pod is bound that is bound in view; else raise `BindRefused`.
+
+        Who is told that a pod is bound never asks again. If etcd was restored from a backup, and we have not
+        noticed yet, the pod may not be bound any more.
+        """
+        try:
+            now = await self._client.pod(pod.namespace, pod.name, timeout_seconds=_READ_SECONDS)
+        except ConnectError as error:
+            log.info("%s; in view it is bound to %s", error, node, extra={"pod": pod.key, "node": node})
+            return
+        except ApiError as error:
+            raise BindRefused(str(error)) from error
+        if now.uid != pod.uid:
+            raise BindRefused(_another(now, pod.uid))
+        if now.node_name != node:
+            raise BindRefused(
+                f"pod {pod.key} is bound to {now.node_name or 'no node'}, in view to {node}:"
+                " the view is not up to date"
+            )
 
     def _free(self, pod: Pod) -> None:
         self._cache.forget(pod)
         self._on_freed()
 
-    async def _assume(self, pod: Pod, node: str) -> None:
+    async def _assume(self, pod: Pod, node: str, deadline: float) -> None:
         """Assume the pod on the node, with its allocation, if the policies agree.
 
         One pod at a time, so that each commit counts all pods before it. The lock is held for the
@@ -183,7 +227,7 @@ class Ledger:
         known = self._cache.pod(pod.key) is not None
         if self._prepare is not None:
             await self._prepare(pod, node)
-        async with self._committing:
+        async with self._in_turn(self._committing, f"binding {pod.key} to {node}", deadline):
             refusal, annotations = await self._commit(pod, node, self._cache.snapshot())
             if refusal:
                 raise BindRefused(refusal)
@@ -198,7 +242,9 @@ class Ledger:
                 raise BindRefused(f"pod {pod.key} is already bound to {now.node_name}")
             self._cache.assume(now or pod, node, annotations)
 
-    async def _send(self, pod: Pod, node: str, *, unsure: bool = False) -> None:
+    async def _send(
+        self, pod: Pod, node: str, *, unsure: bool = False, deadline: float | None = None
+    ) -> None:
         # Checked again here: the commit takes time, and a paused process even more, in which the Lease runs
         # out.
         if problem := self._why_not():
@@ -213,7 +259,7 @@ class Ledger:
                 node=node,
                 annotations=self._cache.assumed_annotations(pod),
                 unsure=unsure,
-                timeout_seconds=self._timeout_seconds,
+                timeout_seconds=self._timeout_seconds if deadline is None else deadline - time.monotonic(),
             )
         finally:
             self._sending -= 1

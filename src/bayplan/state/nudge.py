@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from bayplan.client.errors import ApiError, ConnectError
 from bayplan.client.limiter import Limiter
 from bayplan.client.rest import ApiClient, pod_path
+from bayplan.client.retry import may_pass
 from bayplan.kube.pod import Pod
 from bayplan.state.cache import Cache
 
@@ -86,9 +87,9 @@ class Nudge:
         self._numbers = itertools.count()
         self._wake = asyncio.Event()
         self._behind = behind
-        # Pods that were refused while the view was behind.
-        self._refused_behind: dict[str, _Waiting] = {}
-        self._any_refused_behind = asyncio.Event()
+        # Pods that were refused while the view was behind, or could not be nudged.
+        self._to_catch_up: dict[str, _Waiting] = {}
+        self._any_to_catch_up = asyncio.Event()
 
     def refused(self, pod: Pod, topics: Collection[str]) -> None:
         """Remember a pod refused on every node; ``topics`` are changes that may help it, empty for any."""
@@ -100,10 +101,10 @@ class Nudge:
         if len(self._waiting) > _WAITING_LIMIT:
             first = next(iter(self._waiting))
             del self._waiting[first]
-            self._refused_behind.pop(first, None)
+            self._to_catch_up.pop(first, None)
         if self._behind():
-            self._refused_behind[pod.uid] = waiting
-            self._any_refused_behind.set()
+            self._to_catch_up[pod.uid] = waiting
+            self._any_to_catch_up.set()
 
     def changed(self, topic: str) -> None:
         """Nudge the pods that wait for a topic, after a change that kube-scheduler does not see."""
@@ -137,15 +138,16 @@ class Nudge:
     async def _nudge_when_caught_up(self) -> None:
         """Nudge the pods that were refused while the view was behind, once it has caught up.
 
-        kube-scheduler may not have been behind: what we missed is then no event for it any more.
+        kube-scheduler may not have been behind: what we missed is then no event for it any more. A nudge that
+        failed is made up for here too: the API server may have been away.
         """
         while True:
-            await self._any_refused_behind.wait()
+            await self._any_to_catch_up.wait()
             while self._behind():
                 await self._sleep(_LOOK_SECONDS)
-            self._any_refused_behind.clear()
-            self._enqueue(self._refused_behind.values())
-            self._refused_behind.clear()
+            self._any_to_catch_up.clear()
+            self._enqueue(self._to_catch_up.values())
+            self._to_catch_up.clear()
 
     async def _nudge_in_turn(self) -> None:
         while True:
@@ -214,12 +216,14 @@ class Nudge:
         note = {"metadata": {"uid": waiting.uid, "annotations": {ANNOTATION: f"{time.time():.3f}"}}}
         try:
             await self._client.patch(pod_path(namespace, name), note, timeout_seconds=_TIMEOUT_SECONDS)
-        except ApiError as error:
-            if error.status in (404, 409):
+        except (ApiError, ConnectError) as error:
+            if isinstance(error, ApiError) and error.status in (404, 409):
                 self._waiting.pop(waiting.uid, None)
                 return
             log.warning("%s", error)
-        except ConnectError as error:
-            log.warning("%s", error)
+            if may_pass(error) and waiting.uid in self._waiting:
+                # Tried again once the view is not behind: what changed will not change once more.
+                self._to_catch_up[waiting.uid] = waiting
+                self._any_to_catch_up.set()
         else:
             self.on_nudged()

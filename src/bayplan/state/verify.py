@@ -3,10 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bayplan.client.errors import ApiError, ConnectError
+from bayplan.kube.meta import NO_META
+from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.units import ALLOCATION, Units
@@ -38,18 +41,28 @@ class Verification:
     seconds: float
 
 
+class Compare(Protocol):
+    """Finds the differences between the view and the truth."""
+
+    def __call__(self, view: Snapshot, truth: Snapshot, *, assumed: Collection[str]) -> list[str]:
+        """One line for each difference; pods with an ``assumed`` UID are skipped."""
+        ...
+
+
 async def verify(
     current: Callable[[], Snapshot | None],
     fresh: Callable[[], Awaitable[Snapshot]],
     *,
     managed: Collection[Units] = (),
     assumed: Callable[[], Collection[str]] = tuple,
+    compare: Compare | None = None,
     pause_seconds: float = _PAUSE_SECONDS,
 ) -> Verification:
     """Compare the view with fresh lists until they agree, a few times at most.
 
     The cluster changes while it is listed, so a difference is drift only if every comparison finds it.
     ``managed`` are the resources that policies allocate, ``assumed`` the UIDs of pods that are being bound.
+    ``compare`` finds the differences, by default all that policies can see.
     """
     start = time.perf_counter()
     lasting: set[str] | None = None
@@ -60,8 +73,11 @@ async def verify(
         truth = await fresh()
         view = current()
         nodes, pods = len(truth.nodes), len(truth.pods) if truth.pods_known else None
-        known = {"nothing is listed yet"} if view is None else differences(view, truth, assumed=assumed())
-        found = set(known)
+        if view is None:
+            found = {"nothing is listed yet"}
+        else:
+            # In a thread: a large cluster takes most of a second, and requests must not wait for that.
+            found = set(await asyncio.to_thread(compare or differences, view, truth, assumed=assumed()))
         lasting = found if lasting is None else lasting & found
         if not lasting:
             break
@@ -74,7 +90,8 @@ async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *,
     """Return once the view has all binds made before ``since`` (of the monotonic clock).
 
     A watch catches up within moments. If a difference lasts, the watch will never report it, for example
-    after etcd was restored from a backup: then everything is listed again.
+    after etcd was restored from a backup: then everything is listed again. Only binds are compared: other
+    changes need not be waited for.
     """
     lasting: set[str] = set()
     differs_at, patience = time.monotonic(), _LISTED_AGAIN_SECONDS
@@ -84,6 +101,7 @@ async def caught_up(view: LiveView, fresh: Callable[[], Awaitable[Snapshot]], *,
                 lambda: view.current,
                 fresh,
                 assumed=lambda: view.cache.assumed_uids,
+                compare=misplaced,
                 pause_seconds=_CATCH_UP_SECONDS,
             )
         except (ApiError, ConnectError) as error:
@@ -133,9 +151,17 @@ def _lacks_allocation(pod: Pod, managed: Collection[Units]) -> bool:
 
 
 def differences(view: Snapshot, truth: Snapshot, *, assumed: Collection[str] = ()) -> list[str]:
-    """The differences between the view and the truth: nodes, pods, the pods' nodes and allocations.
+    """The differences between the view and the truth, in everything that policies can see.
 
     Pods with an ``assumed`` UID are skipped: we are binding them, so no list has them on their node yet.
+    """
+    return misplaced(view, truth, assumed=assumed) + _outdated(view, truth, assumed=assumed)
+
+
+def misplaced(view: Snapshot, truth: Snapshot, *, assumed: Collection[str] = ()) -> list[str]:
+    """Nodes and pods that are only in the view or only in the truth; pods with another node or allocation.
+
+    Pods with an ``assumed`` UID are skipped.
     """
     found = []
     ours, theirs = set(view.rows), set(truth.rows)
@@ -143,8 +169,7 @@ def differences(view: Snapshot, truth: Snapshot, *, assumed: Collection[str] = (
     found += [f"node {name} is there and not in view" for name in sorted(theirs - ours)]
     if not view.pods_known:
         return found
-    here = {pod.uid: (pod.key, pod.node_name, pod.annotations.get(ALLOCATION, "")) for pod in view.pods}
-    there = {pod.uid: (pod.key, pod.node_name, pod.annotations.get(ALLOCATION, "")) for pod in truth.pods}
+    here, there = _whereabouts(view), _whereabouts(truth)
     found += [
         f"pod {here[uid][0]} is gone and still in view" for uid in here.keys() - there.keys() - set(assumed)
     ]
@@ -157,3 +182,59 @@ def differences(view: Snapshot, truth: Snapshot, *, assumed: Collection[str] = (
         elif held != truly_held:
             found.append(f"pod {key} holds {truly_held or 'nothing'}, in view {held or 'nothing'}")
     return found
+
+
+def _whereabouts(cluster: Snapshot) -> dict[str, tuple[str, str, str]]:
+    """The name, the node and the allocation of each pod, by UID."""
+    return {pod.uid: (pod.key, pod.node_name, pod.annotations.get(ALLOCATION, "")) for pod in cluster.pods}
+
+
+def _outdated(view: Snapshot, truth: Snapshot, *, assumed: Collection[str]) -> list[str]:
+    """Nodes and pods of which the view has another state than the truth."""
+    found = []
+    true_nodes = truth.nodes.objects
+    for node in view.nodes.objects:
+        row = truth.rows.get(node.name)
+        if row is not None and (parts := _other_parts(node, true_nodes[row])):
+            found.append(f"node {node.name} has {_told(parts, node, true_nodes[row])}")
+    if not view.pods_known:
+        return found
+    true_pods = truth.pods_by_uid
+    for pod in view.pods:
+        true = true_pods.get(pod.uid)
+        if true is None or pod.uid in assumed:
+            continue
+        parts = _other_parts(pod, true)
+        # `misplaced` tells of pods on another node, or with another allocation.
+        if parts and _place(pod) == _place(true):
+            found.append(f"pod {pod.key} has {_told(parts, pod, true)}")
+    return found
+
+
+def _place(pod: Pod) -> tuple[str, str]:
+    return pod.node_name, pod.annotations.get(ALLOCATION, "")
+
+
+def _other_parts(ours: NodeObject | Pod, true: NodeObject | Pod) -> list[str]:
+    """The fields in which two states of an object differ, such as ``metadata.labels``; not the version."""
+    if (ours.metadata, ours.spec, ours.status) == (true.metadata, true.spec, true.status):
+        return []
+    found = []
+    for name in ("metadata", "spec", "status"):
+        mine, theirs = getattr(ours, name), getattr(true, name)
+        # The nodes in view may have images, which are not listed again.
+        part = theirs if theirs is not None else mine
+        if part is None:
+            continue
+        for field, spelled in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
+            # An empty map, or no map at all, is the same to a policy.
+            one, other = (getattr(each, field, None) or None for each in (mine, theirs))
+            if one != other and field != "resource_version":
+                found.append(f"{name}.{spelled}")
+    return found
+
+
+def _told(parts: Sequence[str], ours: NodeObject | Pod, true: NodeObject | Pod) -> str:
+    """What differs, with both versions: while the watch is only late, that is another text each time."""
+    now, seen = ((each.metadata or NO_META).resource_version or "?" for each in (true, ours))
+    return f"other {', '.join(parts)} than in view: version {now}, in view {seen}"

@@ -85,6 +85,8 @@ class Writer:
         self._clock = clock
         self._sleep = sleep
         self._mine: Lease | None = None
+        # As `_mine`, but kept after an error.
+        self._written: Lease | None = None
         self._held_until = float("-inf")
         self._term_began = float("-inf")
         self._ready_term = 0
@@ -219,7 +221,7 @@ class Writer:
             await self._make_anew()
             return
         self._absence.end()
-        if lease.holder != self.identity:
+        if lease.holder != self.identity or self._went_back(lease):
             # The API server's word counts, not our own clock.
             self._held_until = float("-inf")
         if self._departure is not None and not self.succession.begun:
@@ -315,6 +317,18 @@ class Writer:
         elif not notes.standby:
             await write_notes(self._api, lease, replace(notes, standby=self.identity))
 
+    def _went_back(self, lease: Lease) -> bool:
+        """Whether the Lease is older than what we wrote last: it comes from a backup.
+
+        So do the pods, and our view may be of pods that the backup does not have: a new term begins, for
+        which the view must catch up.
+        """
+        written = self._written
+        if not self._ours or written is None or not Seen(written, self._renewed_at).newer_than(lease):
+            return False
+        log.warning("%s is an older one that was restored; the view has to catch up", self._title)
+        return True
+
     def _restored(self, lease: Lease) -> bool:
         """Whether the Lease comes from a backup, and a later holder that we saw may still count on it."""
         seen = self._theirs
@@ -360,7 +374,8 @@ class Writer:
             return False
         lapsed = not self._ours
         self._absence.end()
-        self._mine, self._theirs, self._renewed_at = fresh, None, start
+        self._mine = self._written = fresh
+        self._theirs, self._renewed_at = None, start
         self._held_until = start + self._duration_seconds - self._margin_seconds
         if lapsed:
             self._begin_term()

@@ -5,7 +5,7 @@ import contextlib
 import json
 import time
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 
 from bayplan.runtimes.extender import verb_server
 from bayplan.runtimes.extender.serve import Server
+from bayplan.state.view import FixedView
+from bayplan.testing import make_cluster
 from tests.runtimes.extender.caller import (
     Caller,
     ask,
@@ -312,6 +314,26 @@ async def test_a_compressed_bomb_is_not_unpacked(tmp_path: Path) -> None:
         answer = await caller.reply()
 
     assert "JSON" in answer.json["Error"]
+
+
+async def test_a_slow_policy_is_not_asked_again_when_its_answer_would_come_too_late(tmp_path: Path) -> None:
+    """The view is behind at each look; kube-scheduler reads an answer of its time only."""
+
+    class Behind(FixedView):
+        looks = 0
+
+        async def read(self, names: Collection[str]) -> bool:
+            self.looks += 1
+            return True
+
+    view = Behind(make_cluster(NODES))
+    slow = make_pod(do="sleep", seconds="2.1")
+    async with limited(tmp_path, requestTimeout="4s", policyTimeout="3s") as server:
+        server.app.view = view
+        answer = await ask(server, "filter", names_request([*NODES, "unheard-of"], pod=slow))
+
+    assert view.looks == 0
+    assert answer.json["NodeNames"] == NODES
 
 
 async def test_an_idle_connection_is_closed_when_its_time_is_over_and_not_before(tmp_path: Path) -> None:

@@ -283,7 +283,9 @@ class ExtenderApp:
             # The filter that found no node must stand before the preempt in the journal.
             self.later.catch_up()
         work: Callable[..., Answer] = getattr(generation.verbs, verb)
+        until = time.monotonic() + self._limits.request_seconds
         for last in (*[False] * _SECOND_LOOKS, True):
+            began = time.monotonic()
             # Taken on the event loop, which owns the view; a snapshot may go to any thread.
             cluster = self.view.current
             if cluster is None and (problem := self.view.problem()):
@@ -293,7 +295,10 @@ class ExtenderApp:
             patience = 0.0 if len(body) > LARGE_BYTES else _PATIENCE_SECONDS
             said = await self._workers.run(noted, optional=generation.shadows, patience_seconds=patience)
             note_hooks(noted.attempt)
-            if last or cluster is None or not await self._behind(said, cluster):
+            ended = time.monotonic()
+            # A look that takes as long as this one must end in time: a late answer is none.
+            late = ended + (ended - began) > until
+            if last or late or cluster is None or not await self._behind(said, cluster):
                 break
             said.write_down()
         if said.cut_for:
