@@ -66,6 +66,7 @@ def test_what_was_asked_is_on_the_page(shown: tuple[Served, int]) -> None:
 def test_the_state_is_that_of_the_server(shown: tuple[Served, int]) -> None:
     state = told(shown[1], "/api/state")
 
+    assert state["health"] == {"ready": True}
     assert state["policies"]["generation"] == 1
     assert state["threads"] == {"stuck": 0, "unhealthy": [], "overruns": 0}
     assert state["journal"]["decisions"] == 0

@@ -69,6 +69,7 @@ class Vitals:
         """The state of the scheduler, by subject."""
         server = self._server
         return {
+            "health": facts.of_health(self.health),
             "policies": {
                 "generation": server.generation.number,
                 "names": self._names(),
