@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
+from bayplan.testing import make_cluster, make_node
 from tests.e2e import chromium_binary
 from tests.e2e.browser import Watched, chromium, watched
 from tests.e2e.page_server import DECISIONS, NODES, PageServer
@@ -211,7 +212,82 @@ def test_the_page_says_when_the_server_is_gone(browser: Browser) -> None:
             seen.page.goto(server.address)
             expect(seen.page.locator("#live")).to_have_text("live")
 
-        expect(seen.page.locator("#live")).to_have_text("not connected")
+        gone = expect(seen.page.locator("#live"))
+        gone.to_have_text(re.compile(r"^not connected since \d\d:\d\d:\d\d$"))
+        for name in ("Pause", "Go on"):
+            seen.page.get_by_role("button", name=name).click()
+            gone.to_contain_text("not connected")
+
+
+def test_a_phone_has_room_for_the_words_that_the_server_is_gone(browser: Browser) -> None:
+    with watched(browser, width=390) as seen:
+        with PageServer(nodes=30, decisions=10).running() as server:
+            seen.page.goto(server.address)
+            expect(seen.page.locator("#live")).to_have_text("live")
+
+        live = seen.page.locator("#live")
+        expect(live).to_contain_text("not connected")
+        assert live.evaluate("each => parseFloat(getComputedStyle(each).fontSize)") > 10
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_server_that_hangs_is_not_live_and_comes_back(browser: Browser) -> None:
+    with PageServer(nodes=30, decisions=10).running() as server, watched(browser) as seen:
+        seen.page.clock.install()
+        seen.page.goto(server.address)
+        expect(seen.page.locator("#live")).to_have_text("live")
+
+        with server.hanging():
+            seen.page.clock.fast_forward(30_000)
+            expect(seen.page.locator("#live")).to_contain_text("not connected since")
+        seen.page.clock.fast_forward(30_000)
+
+        expect(seen.page.locator("#live")).to_have_text("live")
+        server.decide(namespace="just-now")
+        seen.page.clock.fast_forward(2000)
+        expect(seen.page.locator("#list tbody tr").first).to_contain_text("just-now/web-1")
+
+
+def test_the_table_below_the_map_goes_on_with_it(browser: Browser) -> None:
+    with PageServer(nodes=30, decisions=10).running() as server, watched(browser) as seen:
+        seen.page.goto(f"{server.address}/cluster?column=refusals")
+        most = seen.page.locator("#map table tbody tr").first
+        expect(most.locator("td").last).to_have_text("5")
+        expect(seen.page.locator("#live")).to_have_text("live")
+
+        server.decide()
+
+        expect(most.locator("td").last).to_have_text("6", timeout=15_000)
+
+
+def test_a_cluster_appears_by_itself_when_it_is_known(browser: Browser) -> None:
+    with PageServer(nodes=30, decisions=10).running() as server, watched(browser) as seen:
+        known, server.cluster = server.cluster, None
+        seen.page.goto(f"{server.address}/cluster")
+        expect(seen.page.locator("main")).to_contain_text("No cluster is known")
+        expect(seen.page.locator("#live")).to_have_text("live")
+
+        server.cluster = known
+
+        expect(seen.page.locator(".heat > i")).to_have_count(30, timeout=15_000)
+        expect(seen.page.get_by_label("Colour by")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [pytest.param(390, id="narrow"), pytest.param(1440, id="wide")])
+def test_names_as_long_as_kubernetes_allows_leave_room_for_the_rest(browser: Browser, width: int) -> None:
+    server = PageServer(nodes=1, decisions=0)
+    long = ".".join(["a-node-in-a-data-centre-far-away-with-a-name-that-says-all"] * 4)
+    server.cluster = make_cluster(make_node(f"{long}-{number}", zone="c") for number in range(10))
+    server.decide(namespace="n" * 63)
+    with server.running(), watched(browser, width=width) as seen:
+        for path in ("/", "/decisions/1", "/decisions/2", "/cluster"):
+            seen.page.goto(server.address + path)
+            assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, path
+        seen.page.goto(f"{server.address}/decisions/1")
+        rows = seen.page.locator("#nodes tbody tr")
+        expect(rows).to_have_count(10)
+        # Eleven lines of the name on a phone; the verdict beside it stays in whole words.
+        assert rows.first.evaluate("row => row.offsetHeight") < 300
 
 
 @pytest.mark.alone

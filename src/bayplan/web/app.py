@@ -140,11 +140,19 @@ class PageApp:
     def _cluster(self, query: Mapping[str, str]) -> Work:
         sight, cluster, columns = self._sight, self._sight.cluster(), self._sight.columns()
         asked = _lenient(query, HeatQuery)
+        problem = str(sight.facts().get("view", {}).get("problem", ""))
 
         def make() -> web.Response:
             entries = sight.journal.entries()
             return _html(
-                cluster_page(cluster, asked, declared=columns, entries=entries, version=sight.version)
+                cluster_page(
+                    cluster,
+                    asked,
+                    declared=columns,
+                    entries=entries,
+                    problem=problem,
+                    version=sight.version,
+                )
             )
 
         return make

@@ -85,10 +85,11 @@ def _list(lines: Sequence[Summary], wanted: Wanted, kept: int, *, waits_for: str
 def _line(line: Summary) -> Html:
     namespace, _, name = line.pod.partition("/")
     address = f"/decisions/{line.decision}"
-    pod = tag("a", tag("span", f"{namespace}/", class_="quiet"), name, href=address, data_key=address)
+    shown = [tag("span", f"{namespace}/", class_="quiet"), name]
+    pod = tag("a", shown, href=address, data_key=address, class_="name")
     judged = (
         f"{line.passed:,} / {line.offered:,}"
-        if line.verb in ("filter", "recheck")
+        if line.verb in ("filter", "recheck") and not line.error
         else f"{line.kept:,} / {line.offered:,}"
         if line.verb == "keep"
         else f"{line.offered:,}"
