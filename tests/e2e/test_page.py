@@ -322,6 +322,7 @@ def test_every_page_fits_the_screen_and_can_be_read(
 
             assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, name
             assert seen.page.evaluate(_FAINT) == [], name
+            assert seen.page.evaluate(_FAINT_EDGES) == [], name
         assert seen.complaints == []
 
 
@@ -335,8 +336,7 @@ _TAKE_OVER = """async () => {
   return performance.now() - start;
 }"""
 
-# Texts whose contrast against what is behind them is less than WCAG AA asks for.
-_FAINT = """() => {
+_CONTRAST = """
   const parts = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
     .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
@@ -348,16 +348,34 @@ _FAINT = """() => {
     }
     return [255, 255, 255];
   };
+  const contrast = (ink, element) => {
+    const both = [light(parts(ink)), light(behind(element))];
+    return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+  };
   const found = [];
+"""
+
+# Texts whose contrast against what is behind them is less than WCAG AA asks for.
+_FAINT = f"""() => {{
+  {_CONTRAST}
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node && found.length < 5; node = walker.nextNode()) {
+  for (let node = walker.nextNode(); node && found.length < 5; node = walker.nextNode()) {{
     const element = node.parentElement;
     if (!node.data.trim() || !element.checkVisibility()) continue;
     const style = getComputedStyle(element);
-    const ink = light(parts(element instanceof SVGElement ? style.fill : style.color));
-    const ground = light(behind(element));
-    const contrast = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
-    if (contrast < 4.5) found.push(`${node.data.trim().slice(0, 40)}: ${contrast.toFixed(2)}`);
-  }
+    const seen = contrast(element instanceof SVGElement ? style.fill : style.color, element);
+    if (seen < 4.5) found.push(`${{node.data.trim().slice(0, 40)}}: ${{seen.toFixed(2)}}`);
+  }}
   return found;
-}"""
+}}"""
+
+# Fields and buttons whose edge cannot be told from what is around them.
+_FAINT_EDGES = f"""() => {{
+  {_CONTRAST}
+  for (const each of document.querySelectorAll("input, select, button")) {{
+    if (!each.checkVisibility()) continue;
+    const seen = contrast(getComputedStyle(each).borderTopColor, each.parentElement);
+    if (seen < 3) found.push(`${{each.name || each.textContent}}: ${{seen.toFixed(2)}}`);
+  }}
+  return found;
+}}"""

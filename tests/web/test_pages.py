@@ -322,6 +322,15 @@ async def test_a_recheck_says_how_it_went() -> None:
     assert "60 of 120 nodes passed, looked at again before the bind" in page.text
 
 
+async def test_nodes_that_are_equal_on_the_wire_are_counted() -> None:
+    page = await seen("/decisions/2")
+    own = await seen("/decisions/2", told=None)
+
+    best = page.text.partition("best: ")[2]
+    assert re.match(r"node-\d{4}; kube-scheduler was told the same score for \d+ other nodes Decision", best)
+    assert "told the same" not in own.text
+
+
 async def test_nodes_that_several_refuse_are_told_where_the_counts_are() -> None:
     page = await seen("/decisions/1")
 
