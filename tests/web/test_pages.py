@@ -106,7 +106,7 @@ async def test_filters_of_the_list_are_a_form_that_keeps_what_was_chosen() -> No
 async def test_an_empty_journal_says_so() -> None:
     page = await seen("/", journal=Journal())
 
-    assert "No decision yet: kube-scheduler has not asked." in page.text
+    assert "No decision yet: kube-scheduler has not asked. If pods wait, bayplan doctor finds" in page.text
 
 
 async def test_an_empty_journal_of_a_scheduler_waits_for_pods() -> None:

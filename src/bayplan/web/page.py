@@ -31,14 +31,13 @@ def list_page(
 ) -> Html:
     """The last decisions that are wanted; ``schedules`` where Bayplan places pods itself."""
     newest = not wanted.before
-    waits_for = "no pod has come" if schedules else "kube-scheduler has not asked"
     content: list[Child] = [
         heading("Decisions"),
         tag("section", plots(moments), id="plots", class_="plots", data_live="5000", aria_label="Over time"),
         _form(wanted, policies),
         tag(
             "div",
-            _list(lines, wanted, kept, waits_for=waits_for),
+            _list(lines, wanted, kept, schedules=schedules),
             id="list",
             data_live="500" if newest else None,
         ),
@@ -63,9 +62,9 @@ def _form(wanted: Wanted, policies: Sequence[str]) -> Html:
     )
 
 
-def _list(lines: Sequence[Summary], wanted: Wanted, kept: int, *, waits_for: str) -> Html:
+def _list(lines: Sequence[Summary], wanted: Wanted, kept: int, *, schedules: bool) -> Html:
     if not lines:
-        said = "No decision fits these filters." if kept else f"No decision yet: {waits_for}."
+        said = "No decision fits these filters." if kept else _nothing_yet(schedules)
         return notice(said, class_="notice empty")
     head = [
         tag("th", "Pod", scope="col"),
@@ -80,6 +79,16 @@ def _list(lines: Sequence[Summary], wanted: Wanted, kept: int, *, waits_for: str
     body = tag("tbody", [_line(line) for line in lines])
     made = tag("table", caption, tag("thead", tag("tr", head)), body, class_="decisions")
     return tag("div", made, _older(lines, wanted))
+
+
+def _nothing_yet(schedules: bool) -> Child:
+    if schedules:
+        return "No decision yet: no pod has come."
+    return [
+        "No decision yet: kube-scheduler has not asked. If pods wait, ",
+        tag("code", "bayplan doctor"),
+        " finds mistakes in its configuration.",
+    ]
 
 
 def _line(line: Summary) -> Html:
