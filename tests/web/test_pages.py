@@ -14,7 +14,9 @@ from bayplan.engine.journal import Journal
 from bayplan.engine.ranking import ToWire
 from bayplan.snapshot.table import NodeTable
 from bayplan.testing import make_cluster, make_node, make_pod
+from bayplan.web.api import Wanted
 from bayplan.web.heatmap import HeatQuery, cluster_page
+from bayplan.web.page import list_page
 from bayplan.web.sight import Facts
 from bayplan.web.state import state_page
 from bayplan.wire.scale import to_wire
@@ -285,6 +287,28 @@ def test_a_map_of_a_view_that_is_cut_off_says_that_it_is_old() -> None:
 
     assert f"This may be out of date: {problem}" in page.text
     assert len([a for tag, a in page.elements if tag == "i" and a.get("title")]) == 120
+
+
+def test_the_list_begins_with_what_is_wrong_with_the_server() -> None:
+    problems = {"reload": "bayplan.yaml:17: policys: unknown key"} | {
+        f"source {n}": "no answer" for n in range(4)
+    }
+
+    page = Read(
+        list_page(
+            [], Wanted(), kept=0, policies=[], moments=[], problems=problems, schedules=False, version=""
+        )
+    )
+
+    assert "Decisions reload: bayplan.yaml:17: policys: unknown key source 0: no answer" in page.text
+    assert "and 1 more: State of the server" in page.text
+
+
+async def test_a_server_without_problems_has_none_above_its_list() -> None:
+    page = await seen("/")
+
+    assert [a for _, a in page.elements if a.get("class") == "notice bad"] == []
+    assert "problems" in [a["id"] for _, a in page.elements if "data-live" in a]
 
 
 def test_the_state_begins_with_every_problem_that_the_health_checks_name() -> None:

@@ -16,10 +16,9 @@ from bayplan.state.sources.book import Sources
 
 def of_health(health: Health) -> dict[str, Any]:
     """Whether ``/readyz`` passes, and each problem that it names with ``?verbose``."""
-    failed = {name: wrong for name, check in (health.live | health.ready).items() if (wrong := check())}
-    noted = {name: wrong for name, wrong in health.notes().items() if wrong}
-    found: dict[str, Any] = {"ready": not failed}
-    return found | {"problems": failed | noted} if failed or noted else found
+    found: dict[str, Any] = {"ready": all(health.results().values())}
+    problems = health.problems()
+    return found | {"problems": problems} if problems else found
 
 
 def of_threads(workers: Workers) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class PageApp:
         return _said(404, f"nothing at {path!r}")
 
     def _list(self, query: Mapping[str, str]) -> Work:
-        sight, policies = self._sight, self._sight.policies()
+        sight, policies, problems = self._sight, self._sight.policies(), self._sight.problems()
         wanted = msgspec.structs.replace(_lenient(query, Wanted), limit=PAGE_LINES)
 
         def make() -> web.Response:
@@ -130,6 +130,7 @@ class PageApp:
                     kept=kept,
                     policies=policies,
                     moments=moments,
+                    problems=problems,
                     schedules=sight.to_wire is None,
                     version=sight.version,
                 )

@@ -1,7 +1,7 @@
 """The first page: the last decisions, filters over them, and how it went over time."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
@@ -16,6 +16,7 @@ DOES = ("bind", "gate", "evict", "evicted")
 VERBS = ("filter", "keep", "prioritize", "preempt", "recheck", *DOES)
 PAGE_LINES = 50
 _SHOWN_REASONS = 3
+_SHOWN_PROBLEMS = 4
 _CLOCK = re.compile(r"T(\d\d:\d\d:\d\d)")
 
 
@@ -26,6 +27,7 @@ def list_page(
     kept: int,
     policies: Sequence[str],
     moments: Sequence[Moment],
+    problems: Mapping[str, str],
     schedules: bool,
     version: str,
 ) -> Html:
@@ -33,6 +35,7 @@ def list_page(
     newest = not wanted.before
     content: list[Child] = [
         heading("Decisions"),
+        tag("div", _problems(problems), id="problems", data_live="5000"),
         tag("section", plots(moments), id="plots", class_="plots", data_live="5000", aria_label="Over time"),
         _form(wanted, policies),
         tag(
@@ -43,6 +46,18 @@ def list_page(
         ),
     ]
     return frame("Decisions", *content, here="/", version=version)
+
+
+def _problems(problems: Mapping[str, str]) -> Child:
+    """What is wrong with the server: whoever looks for the reason of a decision has to know it."""
+    if not problems:
+        return None
+    lines = [
+        tag("div", tag("b", name), f": {text}") for name, text in list(problems.items())[:_SHOWN_PROBLEMS]
+    ]
+    left = len(problems) - len(lines)
+    more = f"and {left} more: " if left else ""
+    return tag("div", lines, more, tag("a", "State of the server", href="/state"), class_="notice bad")
 
 
 def _form(wanted: Wanted, policies: Sequence[str]) -> Html:

@@ -71,6 +71,7 @@ class Vitals:
                 {column: None for policy in server.generation.verbs.policies for column in policy.columns}
             ),
             policies=lambda: [policy.name for policy in server.generation.verbs.policies],
+            problems=self.health.problems,
             shadow=server.shadow.report,
         )
 

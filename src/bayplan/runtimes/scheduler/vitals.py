@@ -62,6 +62,7 @@ class Vitals:
             columns=lambda: list({column: None for p in server.policies for column in p.columns}),
             policies=self._names,
             schedulers=lambda: server.inbox.names,
+            problems=self.health.problems,
             shadow=server.shadow.report,
         )
 
