@@ -1,5 +1,6 @@
 """``bayplan why``: what it prints, in 80 columns, and how it exits."""
 
+import io
 import json
 import re
 import subprocess
@@ -11,7 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
+from bayplan.cli import why_render
 from bayplan.cli.main import commands
 from bayplan.cli.why_render import show_evaluated, show_reply
 from bayplan.cli.why_words import headline, outcome
@@ -56,7 +59,7 @@ WAITS = msgspec.structs.replace(
     ranking=[],
     chosen="",
     refused=[RefusedGroup("cost", "dear", "too dear", 4, ["a", "b"], ["", ""], "", False)],
-    event="0/5 nodes are available: 4 too dear, and 1 more in its own words.",
+    event="0/5 nodes are available: 4 too dear, and 1 more in kube-scheduler's own words.",
 )
 
 
@@ -107,7 +110,7 @@ def test_a_waiting_pod_has_the_words_of_the_event(capfdbinary: Any) -> None:
     text = printed(WAITS, capfdbinary)
 
     assert text.startswith("pod shop/web-1  waits\n")
-    assert "\n0/5 nodes are available: 4 too dear, and 1 more in its own words.\n" in text
+    assert "\n0/5 nodes are available: 4 too dear, and 1 more in kube-scheduler's own words.\n" in text
     assert "and 2 more\n    to pass: the policy does not say" in text
     assert "No node passed: the pod waits until something changes." in text
 
@@ -146,6 +149,15 @@ def test_long_names_stay_within_the_lines(capfdbinary: Any) -> None:
     ranked = Ranked(name, 1.0, 1, 1.0, [Contribution("p" * 90, "h", 1.0, 1.0, 1.0)] * 3, 1)
 
     printed(changed(PASSED, refused=[long], ranking=[ranked], never_offered_nodes=[name]), capfdbinary)
+
+
+def test_times_stay_whole_in_a_narrow_terminal() -> None:
+    paper = io.StringIO()
+    long = msgspec.structs.replace(PASSED.history[0], text="2 of 4 nodes passed " * 4)
+
+    Console(width=60, file=paper).print(why_render._history(changed(PASSED, history=[long])))
+
+    assert "12  2026-01-01T00:00:00.000Z  filter  " in paper.getvalue()
 
 
 def test_a_terminal_is_not_given_orders(capfdbinary: Any) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from bayplan.engine.journal import Journal
@@ -13,6 +14,7 @@ from bayplan.runtimes.connection import HttpServer
 from bayplan.runtimes.fast_loop import run_in_fast_loop
 from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Listener
+from bayplan.snapshot.cluster import Snapshot
 from bayplan.web.app import PageApp
 from tests.web.decided import cluster_of, written
 from tests.web.looking import sight_of
@@ -26,9 +28,9 @@ class PageServer:
     def __init__(
         self, *, nodes: int = NODES, decisions: int = DECISIONS, token_file: Path | None = None
     ) -> None:
-        self.cluster = cluster_of(nodes)
+        self.cluster: Snapshot | None = cluster_of(nodes)
         self.journal = Journal(max_bytes=512 * 1024 * 1024)
-        written(self.journal, self.cluster, pods=decisions // 2)
+        self.decide(pods=decisions // 2, namespace="shop")
         self._token_file = token_file
         self.address = ""
         self._ready = threading.Event()
@@ -37,7 +39,25 @@ class PageServer:
 
     def decide(self, *, pods: int = 1, namespace: str = "fresh") -> None:
         """Decide about more pods."""
+        assert self.cluster is not None
         written(self.journal, self.cluster, pods=pods, namespace=namespace)
+
+    @contextlib.contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Accept connections, as the kernel does, but say nothing while the block runs."""
+        assert self._loop is not None
+        hangs, goes_on = threading.Event(), threading.Event()
+
+        def hang() -> None:
+            hangs.set()
+            goes_on.wait(60)
+
+        self._loop.call_soon_threadsafe(hang)
+        assert hangs.wait(20)
+        try:
+            yield
+        finally:
+            goes_on.set()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[PageServer]:
@@ -55,7 +75,8 @@ class PageServer:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        app = PageApp(sight_of(self.journal, self.cluster), token_file=self._token_file)
+        sight = replace(sight_of(self.journal, self.cluster), cluster=lambda: self.cluster)
+        app = PageApp(sight, token_file=self._token_file)
         listener = Listener(HttpServer(app.handle, Limits()), ("127.0.0.1", 0), flag="--page-listen")
         await listener.listen(None)
         self.address = "http://{}:{}".format(*listener.address)

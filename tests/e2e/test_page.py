@@ -10,11 +10,25 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
+import bayplan
+from bayplan.engine.cycle import filter_nodes
+from bayplan.snapshot.table import NodeTable
+from bayplan.testing import make_cluster, make_node, make_pod
 from tests.e2e import chromium_binary
 from tests.e2e.browser import Watched, chromium, watched
 from tests.e2e.page_server import DECISIONS, NODES, PageServer
+from tests.web.decided import ask, made
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("one browser")]
+
+
+@bayplan.filter
+def wordy(nodes: NodeTable) -> bayplan.Verdict:
+    """Refuses every node with many words."""
+    reason = bayplan.Reason(
+        "a reason of many words, for somebody wanted to help those who read it, at night too"
+    )
+    return reason.where(nodes["cpu.free"] >= 0)
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +225,91 @@ def test_the_page_says_when_the_server_is_gone(browser: Browser) -> None:
             seen.page.goto(server.address)
             expect(seen.page.locator("#live")).to_have_text("live")
 
-        expect(seen.page.locator("#live")).to_have_text("not connected")
+        gone = expect(seen.page.locator("#live"))
+        gone.to_have_text(re.compile(r"^not connected since \d\d:\d\d:\d\d$"))
+        for name in ("Pause", "Go on"):
+            seen.page.get_by_role("button", name=name).click()
+            # At once: the browser's next try would bring the words back.
+            assert "not connected" in seen.page.locator("#live").inner_text()
+
+
+def test_a_phone_has_room_for_the_words_that_the_server_is_gone(browser: Browser) -> None:
+    with watched(browser, width=390) as seen:
+        with PageServer(nodes=30, decisions=10).running() as server:
+            seen.page.goto(server.address)
+            expect(seen.page.locator("#live")).to_have_text("live")
+
+        live = seen.page.locator("#live")
+        expect(live).to_contain_text("not connected")
+        assert live.evaluate("each => parseFloat(getComputedStyle(each).fontSize)") > 10
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_server_that_hangs_is_not_live_and_comes_back(browser: Browser) -> None:
+    with PageServer(nodes=30, decisions=10).running() as server, watched(browser) as seen:
+        seen.page.clock.install()
+        seen.page.goto(server.address)
+        expect(seen.page.locator("#live")).to_have_text("live")
+
+        with server.hanging():
+            seen.page.clock.fast_forward(30_000)
+            expect(seen.page.locator("#live")).to_contain_text("not connected since")
+        seen.page.clock.fast_forward(30_000)
+
+        expect(seen.page.locator("#live")).to_have_text("live")
+        server.decide(namespace="just-now")
+        seen.page.clock.fast_forward(2000)
+        expect(seen.page.locator("#list tbody tr").first).to_contain_text("just-now/web-1")
+
+
+def test_the_table_below_the_map_goes_on_with_it(browser: Browser) -> None:
+    with PageServer(nodes=30, decisions=10).running() as server, watched(browser) as seen:
+        seen.page.goto(f"{server.address}/cluster?column=refusals")
+        most = seen.page.locator("#map table tbody tr").first
+        expect(most.locator("td").last).to_have_text("5")
+        expect(seen.page.locator("#live")).to_have_text("live")
+
+        server.decide()
+
+        expect(most.locator("td").last).to_have_text("6", timeout=15_000)
+
+
+def test_a_cluster_appears_by_itself_when_it_is_known(browser: Browser) -> None:
+    with PageServer(nodes=30, decisions=10).running() as server, watched(browser) as seen:
+        known, server.cluster = server.cluster, None
+        seen.page.goto(f"{server.address}/cluster")
+        expect(seen.page.locator("main")).to_contain_text("No cluster is known")
+        expect(seen.page.locator("#live")).to_have_text("live")
+
+        server.cluster = known
+
+        expect(seen.page.locator(".heat > i")).to_have_count(30, timeout=15_000)
+        expect(seen.page.get_by_label("Colour by")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("width", "highest"), [pytest.param(390, 300, id="narrow"), pytest.param(1440, 200, id="wide")]
+)
+def test_names_as_long_as_kubernetes_allows_leave_room_for_the_rest(
+    browser: Browser, width: int, highest: int
+) -> None:
+    server = PageServer(nodes=1, decisions=0)
+    long = ".".join(["a-node-in-a-data-centre-far-away-with-a-name-that-says-all"] * 4)
+    server.cluster = make_cluster(make_node(f"{long}-{number}") for number in range(10))
+    pod = make_pod("checkout-" * 24, namespace="n" * 63)
+    server.journal.write(
+        "filter", filter_nodes([made("wordy", wordy)], ask(server.cluster, pod)), generation=1
+    )
+    server.decide()
+    with server.running(), watched(browser, width=width) as seen:
+        for path in ("/", "/decisions/1", "/decisions/2", "/cluster"):
+            seen.page.goto(server.address + path)
+            assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, path
+        seen.page.goto(f"{server.address}/decisions/1")
+        rows = seen.page.locator("#nodes tbody tr")
+        expect(rows).to_have_count(10)
+        # Some lines of the name, more of them on a phone; the verdict beside it stays in whole words.
+        assert rows.first.evaluate("row => row.offsetHeight") < highest
 
 
 @pytest.mark.alone
@@ -246,6 +344,7 @@ def test_every_page_fits_the_screen_and_can_be_read(
 
             assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, name
             assert seen.page.evaluate(_FAINT) == [], name
+            assert seen.page.evaluate(_FAINT_EDGES) == [], name
         assert seen.complaints == []
 
 
@@ -259,8 +358,7 @@ _TAKE_OVER = """async () => {
   return performance.now() - start;
 }"""
 
-# Texts whose contrast against what is behind them is less than WCAG AA asks for.
-_FAINT = """() => {
+_CONTRAST = """
   const parts = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
     .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
@@ -272,16 +370,34 @@ _FAINT = """() => {
     }
     return [255, 255, 255];
   };
+  const contrast = (ink, element) => {
+    const both = [light(parts(ink)), light(behind(element))];
+    return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+  };
   const found = [];
+"""
+
+# Texts whose contrast against what is behind them is less than WCAG AA asks for.
+_FAINT = f"""() => {{
+  {_CONTRAST}
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node && found.length < 5; node = walker.nextNode()) {
+  for (let node = walker.nextNode(); node && found.length < 5; node = walker.nextNode()) {{
     const element = node.parentElement;
     if (!node.data.trim() || !element.checkVisibility()) continue;
     const style = getComputedStyle(element);
-    const ink = light(parts(element instanceof SVGElement ? style.fill : style.color));
-    const ground = light(behind(element));
-    const contrast = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
-    if (contrast < 4.5) found.push(`${node.data.trim().slice(0, 40)}: ${contrast.toFixed(2)}`);
-  }
+    const seen = contrast(element instanceof SVGElement ? style.fill : style.color, element);
+    if (seen < 4.5) found.push(`${{node.data.trim().slice(0, 40)}}: ${{seen.toFixed(2)}}`);
+  }}
   return found;
-}"""
+}}"""
+
+# Fields and buttons whose edge cannot be told from what is around them.
+_FAINT_EDGES = f"""() => {{
+  {_CONTRAST}
+  for (const each of document.querySelectorAll("input, select, button")) {{
+    if (!each.checkVisibility()) continue;
+    const seen = contrast(getComputedStyle(each).borderTopColor, each.parentElement);
+    if (seen < 3) found.push(`${{each.name || each.textContent}}: ${{seen.toFixed(2)}}`);
+  }}
+  return found;
+}}"""

@@ -141,7 +141,10 @@ def test_what_kube_scheduler_did_not_ask_about_is_not_refused() -> None:
     ("names", "missing", "said"),
     [
         pytest.param(
-            EVERY[:2], (), "0/4 nodes are available: 2 too slow, and 2 more in its own words.", id="in part"
+            EVERY[:2],
+            (),
+            "0/4 nodes are available: 2 too slow, and 2 more in kube-scheduler's own words.",
+            id="in part",
         ),
         pytest.param(EVERY, (), "0/4 nodes are available: 4 too slow.", id="every node was offered"),
         pytest.param(

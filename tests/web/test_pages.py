@@ -14,8 +14,13 @@ from bayplan.engine.journal import Journal
 from bayplan.engine.ranking import ToWire
 from bayplan.snapshot.table import NodeTable
 from bayplan.testing import make_cluster, make_node, make_pod
+from bayplan.web.api import Wanted
+from bayplan.web.heatmap import HeatQuery, cluster_page
+from bayplan.web.page import list_page
+from bayplan.web.sight import Facts
+from bayplan.web.state import state_page
 from bayplan.wire.scale import to_wire
-from tests.web.decided import ask, cluster_of, made, price, room, written
+from tests.web.decided import ask, cluster_of, filtered, made, price, room, written
 from tests.web.looking import looking
 
 CLUSTER = cluster_of(120)
@@ -103,7 +108,7 @@ async def test_filters_of_the_list_are_a_form_that_keeps_what_was_chosen() -> No
 async def test_an_empty_journal_says_so() -> None:
     page = await seen("/", journal=Journal())
 
-    assert "No decision yet: kube-scheduler has not asked." in page.text
+    assert "No decision yet: kube-scheduler has not asked. If pods wait, bayplan doctor finds" in page.text
 
 
 async def test_an_empty_journal_of_a_scheduler_waits_for_pods() -> None:
@@ -263,6 +268,99 @@ async def test_a_server_without_a_cluster_says_so() -> None:
     page = await seen("/cluster", cluster=None, journal=Journal())
 
     assert "No cluster is known" in page.text
+
+
+@pytest.mark.parametrize("cluster", [None, make_cluster([])], ids=["nothing", "no nodes"])
+def test_a_cluster_that_is_not_listed_yet_says_why_and_is_looked_at_again(cluster: Any) -> None:
+    problem = "the cluster is not listed yet: 403 Forbidden"
+
+    page = Read(cluster_page(cluster, HeatQuery(), declared=[], entries=[], problem=problem, version=""))
+
+    assert f"No cluster to show: {problem}." in page.text
+    assert [a["id"] for _, a in page.elements if "data-live" in a] == ["unknown"]
+
+
+def test_a_map_of_a_view_that_is_cut_off_says_that_it_is_old() -> None:
+    problem = "cut off from the API server for 312 s"
+
+    page = Read(cluster_page(CLUSTER, HeatQuery(), declared=[], entries=[], problem=problem, version=""))
+
+    assert f"This may be out of date: {problem}" in page.text
+    assert len([a for tag, a in page.elements if tag == "i" and a.get("title")]) == 120
+
+
+def test_the_list_begins_with_what_is_wrong_with_the_server() -> None:
+    problems = {"reload": "bayplan.yaml:17: policys: unknown key"} | {
+        f"source {n}": "no answer" for n in range(4)
+    }
+
+    page = Read(
+        list_page(
+            [], Wanted(), kept=0, policies=[], moments=[], problems=problems, schedules=False, version=""
+        )
+    )
+
+    assert "Decisions reload: bayplan.yaml:17: policys: unknown key source 0: no answer" in page.text
+    assert "and 1 more: State of the server" in page.text
+
+
+async def test_a_server_without_problems_has_none_above_its_list() -> None:
+    page = await seen("/")
+
+    assert [a for _, a in page.elements if a.get("class") == "notice bad"] == []
+    assert "problems" in [a["id"] for _, a in page.elements if "data-live" in a]
+
+
+def test_the_state_begins_with_every_problem_that_the_health_checks_name() -> None:
+    problems = {"cluster-view": "not listed yet", "recording": "no space left on device"}
+    known: Facts = {"journal": {"decisions": 1}, "health": {"ready": False, "problems": problems}}
+
+    page = Read(state_page(known, version=""))
+
+    assert "State Health look ready no problems cluster-view not listed yet recording no space" in page.text
+    assert "Journal fine" in page.text
+
+
+async def test_a_filter_that_failed_does_not_say_that_nodes_passed() -> None:
+    @bayplan.filter
+    def broken(nodes: NodeTable) -> None:
+        raise KeyError("no such label")
+
+    journal = Journal()
+    journal.write("filter", filter_nodes([made("broken", broken)], ask(CLUSTER)), generation=1)
+
+    page = await seen("/decisions/1", journal=journal)
+    listed = await seen("/", journal=journal)
+
+    assert "error no answer about 120 nodes policy 'broken' failed" in page.text
+    assert "nodes passed" not in page.text
+    assert "120 / 120" not in listed.text
+
+
+async def test_a_recheck_says_how_it_went() -> None:
+    journal = Journal()
+    journal.write("recheck", filtered(CLUSTER), generation=1)
+
+    page = await seen("/decisions/1", journal=journal)
+
+    assert "60 of 120 nodes passed, looked at again before the bind" in page.text
+
+
+async def test_nodes_that_are_equal_on_the_wire_are_counted() -> None:
+    page = await seen("/decisions/2")
+    own = await seen("/decisions/2", told=None)
+
+    best = page.text.partition("best: ")[2]
+    assert re.match(r"node-\d{4}; kube-scheduler was told the same score for \d+ other nodes Decision", best)
+    assert "told the same" not in own.text
+
+
+async def test_nodes_that_several_refuse_are_told_where_the_counts_are() -> None:
+    page = await seen("/decisions/1")
+
+    # 30 are too small, 40 in the wrong zone, and 60 are refused.
+    assert "Who was asked; a node that several refuse is counted with each" in page.text
+    assert "several refuse" not in (await seen("/decisions/2")).text
 
 
 async def test_the_state_names_what_needs_a_look() -> None:

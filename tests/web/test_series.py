@@ -8,6 +8,7 @@ import pytest
 from bayplan.engine.entry import Entry, PodRef
 from bayplan.engine.journal import Journal
 from bayplan.testing import make_pod
+from bayplan.web import plots as plots_module
 from bayplan.web.plots import plots
 from bayplan.web.series import STEP_SECONDS, STEPS, Moment, Series
 from tests.web.decided import cluster_of, filtered
@@ -112,6 +113,22 @@ def test_plots_of_nothing_are_drawn_too() -> None:
     assert "nothing yet" in drawn
     assert "NaN" not in drawn
     assert "nan" not in drawn
+
+
+def test_a_million_fits_beside_the_plot() -> None:
+    assert [plots_module._count(value) for value in (0.5, 50_000, 100_000, 500_000, 2_500_000)] == [
+        "0.5", "50,000", "100k", "500k", "2.5M",
+    ]  # fmt: skip
+
+
+def test_the_legend_of_lines_shows_which_is_dashed() -> None:
+    series = Series()
+    series.add(noted(1000.0, verb="filter", seconds=0.002))
+
+    drawn = "".join(plots(series.moments(1000)))
+
+    assert '<i class="stroke colour-0"></i>filter p99' in drawn
+    assert '<i class="stroke colour-0 half"></i>filter p50' in drawn
 
 
 def test_a_plot_says_what_it_shows_to_those_who_do_not_see_it() -> None:

@@ -229,6 +229,8 @@ def _times(why: "Why") -> str:
 
 def _history(why: "Why") -> Table:
     table = _grid(right=0)
+    # A time that is cut in two cannot be copied.
+    table.columns[1].no_wrap = True
     for told in why.history[:_HISTORY]:
         table.add_row(str(told.decision), told.at, told.verb, plain_text(told.text))
     return table

@@ -285,7 +285,7 @@ def _event(entry: Entry, *, never_offered: int) -> str:
         counts[NOT_IN_VIEW.text] += len(entry.not_in_view)
     lines = sorted(f"{count} {text}" for text, count in counts.items())
     if never_offered:
-        lines.append(f"and {never_offered} more in its own words")
+        lines.append(f"and {never_offered} more in kube-scheduler's own words")
     return f"0/{entry.offered + never_offered} nodes are available: {', '.join(lines)}."
 
 

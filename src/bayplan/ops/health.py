@@ -24,6 +24,11 @@ class Health:
             for name, check in checks.items()
         }
 
+    def problems(self) -> dict[str, str]:
+        """The checks that fail and the notes, by name: all that ``/readyz?verbose`` has to say."""
+        found = {name: check() for name, check in (self.live | self.ready).items()} | dict(self.notes())
+        return {name: wrong for name, wrong in found.items() if wrong}
+
     def report(self, endpoint: str, *, verbose: bool) -> tuple[bool, str]:
         """Whether the endpoint is healthy, and the text to show."""
         checks = self.live if endpoint == "livez" else self.live | self.ready

@@ -1,15 +1,24 @@
-"""Facts that every server reports: policy threads, sources, view, journal."""
+"""Facts that every server reports: health, policy threads, sources, view, journal."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from bayplan.authoring.registry import Policy
 from bayplan.engine.journal import Journal
+from bayplan.ops.health import Health
 from bayplan.ops.source_metrics import SourceMetrics
 from bayplan.recording.journal_file import JournalFile
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.state.sources.book import Sources
+
+
+def of_health(health: Health) -> dict[str, Any]:
+    """Whether ``/readyz`` passes, and each problem that it names with ``?verbose``."""
+    found: dict[str, Any] = {"ready": all(health.results().values())}
+    problems = health.problems()
+    return found | {"problems": problems} if problems else found
 
 
 def of_threads(workers: Workers) -> dict[str, Any]:
@@ -42,6 +51,12 @@ def count_sources(metrics: SourceMetrics, sources: Sources) -> None:
         metrics.nodes.labels(name).set(poller.known_nodes)
     for name, answers in sources.up().items():
         metrics.up.labels(name).set(answers)
+
+
+def of_certificate(ends: datetime, *, now: datetime) -> dict[str, Any]:
+    """When the server's certificate ends, and whether that is over."""
+    problem = "it has expired: callers that check it cannot connect" if ends <= now else ""
+    return {"serverEnds": ends.isoformat(), "problem": problem}
 
 
 def of_journal(journal: Journal, file: JournalFile | None) -> dict[str, Any]:

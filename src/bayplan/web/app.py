@@ -117,7 +117,7 @@ class PageApp:
         return _said(404, f"nothing at {path!r}")
 
     def _list(self, query: Mapping[str, str]) -> Work:
-        sight, policies = self._sight, self._sight.policies()
+        sight, policies, problems = self._sight, self._sight.policies(), self._sight.problems()
         wanted = msgspec.structs.replace(_lenient(query, Wanted), limit=PAGE_LINES)
 
         def make() -> web.Response:
@@ -130,6 +130,7 @@ class PageApp:
                     kept=kept,
                     policies=policies,
                     moments=moments,
+                    problems=problems,
                     schedules=sight.to_wire is None,
                     version=sight.version,
                 )
@@ -140,11 +141,19 @@ class PageApp:
     def _cluster(self, query: Mapping[str, str]) -> Work:
         sight, cluster, columns = self._sight, self._sight.cluster(), self._sight.columns()
         asked = _lenient(query, HeatQuery)
+        problem = str(sight.facts().get("view", {}).get("problem", ""))
 
         def make() -> web.Response:
             entries = sight.journal.entries()
             return _html(
-                cluster_page(cluster, asked, declared=columns, entries=entries, version=sight.version)
+                cluster_page(
+                    cluster,
+                    asked,
+                    declared=columns,
+                    entries=entries,
+                    problem=problem,
+                    version=sight.version,
+                )
             )
 
         return make

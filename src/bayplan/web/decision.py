@@ -22,7 +22,7 @@ def decision_page(
     return frame(
         f"{line.pod}, decision {entry.number}",
         tag("p", tag("a", "← Decisions", href="/"), class_="back"),
-        heading(line.pod, tag("p", mark(line.result), " ", _told(line), class_="lead")),
+        heading(line.pod, tag("p", mark(line.result), " ", _told(line, wire), class_="lead")),
         notice(line.error, class_="notice bad") if line.error else None,
         notice("Observed only: kube-scheduler was told that every node passes.") if line.observe else None,
         _pod(entry, line),
@@ -44,17 +44,33 @@ def _judged_before(entry: Entry, line: Summary) -> Child:
     return tag("p", "Which nodes were refused, and who preferred this one, is in the pod's ", others, ".")
 
 
-def _told(line: Summary) -> Child:
-    if line.verb == "filter":
-        return f"{line.passed:,} of {line.offered:,} nodes passed"
+def _told(line: Summary, wire: Sequence[int]) -> Child:
+    if line.verb in ("filter", "recheck"):
+        return _passed(line)
     if line.verb == "keep":
         more = f" and {line.kept - 1:,} more" if line.kept > 1 else ""
         return [f"{line.kept:,} of {line.offered:,} nodes that passed kept: ", tag("b", line.best), more]
     if line.verb == "prioritize":
-        return [f"{line.offered:,} nodes scored, best: ", tag("b", line.best or "none")]
+        return [f"{line.offered:,} nodes scored, best: ", tag("b", line.best or "none"), _ties(wire)]
     if line.verb in DOES:
         return done(line)
-    return f"{sum(line.reasons.values()):,} left out" if line.verb == "preempt" else line.verb
+    if line.verb == "preempt":
+        return f"{sum(line.reasons.values()):,} candidates for preemption left out"
+    return line.verb
+
+
+def _ties(wire: Sequence[int]) -> str:
+    """The wire has eleven steps: that explains a bind to another node than our best."""
+    others = wire.count(max(wire)) - 1 if wire else 0
+    nodes = "node" if others == 1 else "nodes"
+    return f"; kube-scheduler was told the same score for {others:,} other {nodes}" if others else ""
+
+
+def _passed(line: Summary) -> str:
+    if line.error:
+        return f"no answer about {line.offered:,} nodes"
+    again = ", looked at again before the bind" if line.verb == "recheck" else ""
+    return f"{line.passed:,} of {line.offered:,} nodes passed{again}"
 
 
 def _pod(entry: Entry, line: Summary) -> Html:
@@ -134,7 +150,11 @@ def _voices(entry: Entry) -> Child:
         [tag("td", cell, class_="number" if number else None) for cell in column]
         for _, column, number in shown
     ]
-    return table(head, list(zip(*cells, strict=True)), caption="Who was asked")
+    counted = [voice for voice in entry.voices if not (voice.shadow or voice.void)]
+    refused = sum(len(voice.rows) for voice in counted if voice.rows is not None)
+    several = refused > sum(len(places) for _, _, places in entry.groups())
+    caption = "Who was asked; a node that several refuse is counted with each" if several else "Who was asked"
+    return table(head, list(zip(*cells, strict=True)), caption=caption)
 
 
 def _note(voice: Voice) -> str:

@@ -21,6 +21,7 @@ _EXTREMES = 10
 _FIRST = "cpu.free"
 _NO_GROUP = "none"
 _GROUPS = ("zone", "region", "instance-type", "arch", "os")
+_NO_CLUSTER = "No cluster is known: only the nodes that requests bring."
 _NO_PODS = "Pods are not followed here (cluster.nodesOnly): what is free on nodes is not known."
 
 
@@ -37,24 +38,29 @@ def cluster_page(
     *,
     declared: Sequence[Column | Units],
     entries: Sequence[Entry],
+    problem: str,
     version: str,
 ) -> Html:
-    """The whole page."""
-    if cluster is None:
-        content: list[Child] = [notice("No cluster is known: only the nodes that requests bring.")]
+    """The whole page; ``problem`` is why the view of the cluster cannot be relied on."""
+    if cluster is None or (problem and not len(cluster.nodes)):
+        why = f"No cluster to show: {problem}." if problem else _NO_CLUSTER
+        content: list[Child] = [tag("div", notice(why), id="unknown", data_live="2000")]
     else:
-        content = _content(cluster, query, declared, entries)
+        content = _content(cluster, query, declared, entries, problem)
     return frame("Cluster", heading("Cluster"), *content, here="/cluster", version=version)
 
 
 def _content(
-    cluster: Snapshot, query: HeatQuery, declared: Sequence[Column | Units], entries: Sequence[Entry]
+    cluster: Snapshot,
+    query: HeatQuery,
+    declared: Sequence[Column | Units],
+    entries: Sequence[Entry],
+    problem: str,
 ) -> list[Child]:
     known = choices(cluster.nodes, declared)
     title = (
         query.column if query.column in known else next(iter([c for c in (_FIRST,) if c in known] or known))
     )
-    heat = read(cluster, known[title], entries)
     by = query.by if query.by in (*_GROUPS, _NO_GROUP) else "zone"
     form = tag(
         "form",
@@ -66,13 +72,9 @@ def _content(
         class_="filters",
         data_auto=True,
     )
-    if not len(cluster.nodes):
-        return [form, notice("The cluster has no nodes.")]
-    if heat is None:
-        return [form, notice(f"The source of {title} has not answered yet, or its values are too old.")]
+    old = notice("This may be out of date: ", problem, class_="notice bad") if problem else None
     return [
         form,
-        *([] if cluster.pods_known else [notice(_NO_PODS)]),
         tag(
             "output",
             "Point at a square, or go through them with the arrow keys.",
@@ -80,9 +82,20 @@ def _content(
             class_="quiet",
             hidden=True,
         ),
-        tag("div", _legend(heat), _map(cluster, heat, by, title), id="map", data_live="5000"),
-        _extremes(cluster, heat, title),
+        tag("div", old, _seen(cluster, known[title], entries, by, title), id="map", data_live="5000"),
     ]
+
+
+def _seen(
+    cluster: Snapshot, column: str | Column, entries: Sequence[Entry], by: str, title: str
+) -> list[Child]:
+    if not len(cluster.nodes):
+        return [notice("The cluster has no nodes.")]
+    heat = read(cluster, column, entries)
+    if heat is None:
+        return [notice(f"The source of {title} has not answered yet, or its values are too old.")]
+    no_pods = None if cluster.pods_known else notice(_NO_PODS)
+    return [no_pods, _legend(heat), _map(cluster, heat, by, title), _extremes(cluster, heat, title)]
 
 
 def _map(cluster: Snapshot, heat: Heat, by: str, title: str) -> list[Html]:
@@ -158,17 +171,17 @@ def _extremes(cluster: Snapshot, heat: Heat, title: str) -> Child:
     names = cluster.nodes.names
     rows: list[list[Child]] = [
         [
-            names[a],
+            tag("span", names[a], class_="name"),
             tag("td", heat.texts[a], class_="number"),
-            names[b],
+            tag("span", names[b], class_="name"),
             tag("td", heat.texts[b], class_="number"),
         ]
         for a, b in zip(few, many, strict=True)
     ]
     head: list[Child] = [
         "Lowest",
-        tag("th", title, class_="number"),
+        tag("th", title, scope="col", class_="number"),
         "Highest",
-        tag("th", title, class_="number"),
+        tag("th", title, scope="col", class_="number"),
     ]
     return table(head, rows, caption=f"Nodes with the least and the most of {title}")

@@ -91,9 +91,10 @@ def _row(
     colours: Mapping[int, str],
 ) -> list[Child]:
     by = int(entry.refused_by[place])
-    cells: list[Child] = [tag("th", entry.names[int(entry.rows[place])], scope="row")]
+    name = tag("span", entry.names[int(entry.rows[place])], class_="name")
+    cells: list[Child] = [tag("th", name, scope="row")]
     if entry.total is None:
-        cells.append(tag("td", _verdict(entry, place, by, refusals)))
+        cells.append(tag("td", _verdict(entry, place, by, refusals), class_="verdict"))
     else:
         total = f"{entry.total[place]:.1f}"
         said = "as kube-scheduler was told, 0 to 10"

@@ -1,7 +1,7 @@
 """The first page: the last decisions, filters over them, and how it went over time."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
@@ -16,6 +16,7 @@ DOES = ("bind", "gate", "evict", "evicted")
 VERBS = ("filter", "keep", "prioritize", "preempt", "recheck", *DOES)
 PAGE_LINES = 50
 _SHOWN_REASONS = 3
+_SHOWN_PROBLEMS = 4
 _CLOCK = re.compile(r"T(\d\d:\d\d:\d\d)")
 
 
@@ -26,24 +27,37 @@ def list_page(
     kept: int,
     policies: Sequence[str],
     moments: Sequence[Moment],
+    problems: Mapping[str, str],
     schedules: bool,
     version: str,
 ) -> Html:
     """The last decisions that are wanted; ``schedules`` where Bayplan places pods itself."""
     newest = not wanted.before
-    waits_for = "no pod has come" if schedules else "kube-scheduler has not asked"
     content: list[Child] = [
         heading("Decisions"),
+        tag("div", _problems(problems), id="problems", data_live="5000"),
         tag("section", plots(moments), id="plots", class_="plots", data_live="5000", aria_label="Over time"),
         _form(wanted, policies),
         tag(
             "div",
-            _list(lines, wanted, kept, waits_for=waits_for),
+            _list(lines, wanted, kept, schedules=schedules),
             id="list",
             data_live="500" if newest else None,
         ),
     ]
     return frame("Decisions", *content, here="/", version=version)
+
+
+def _problems(problems: Mapping[str, str]) -> Child:
+    """What is wrong with the server: whoever looks for the reason of a decision has to know it."""
+    if not problems:
+        return None
+    lines = [
+        tag("div", tag("b", name), f": {text}") for name, text in list(problems.items())[:_SHOWN_PROBLEMS]
+    ]
+    left = len(problems) - len(lines)
+    more = f"and {left} more: " if left else ""
+    return tag("div", lines, more, tag("a", "State of the server", href="/state"), class_="notice bad")
 
 
 def _form(wanted: Wanted, policies: Sequence[str]) -> Html:
@@ -63,9 +77,9 @@ def _form(wanted: Wanted, policies: Sequence[str]) -> Html:
     )
 
 
-def _list(lines: Sequence[Summary], wanted: Wanted, kept: int, *, waits_for: str) -> Html:
+def _list(lines: Sequence[Summary], wanted: Wanted, kept: int, *, schedules: bool) -> Html:
     if not lines:
-        said = "No decision fits these filters." if kept else f"No decision yet: {waits_for}."
+        said = "No decision fits these filters." if kept else _nothing_yet(schedules)
         return notice(said, class_="notice empty")
     head = [
         tag("th", "Pod", scope="col"),
@@ -82,13 +96,24 @@ def _list(lines: Sequence[Summary], wanted: Wanted, kept: int, *, waits_for: str
     return tag("div", made, _older(lines, wanted))
 
 
+def _nothing_yet(schedules: bool) -> Child:
+    if schedules:
+        return "No decision yet: no pod has come."
+    return [
+        "No decision yet: kube-scheduler has not asked. If pods wait, ",
+        tag("code", "bayplan doctor"),
+        " finds mistakes in its configuration.",
+    ]
+
+
 def _line(line: Summary) -> Html:
     namespace, _, name = line.pod.partition("/")
     address = f"/decisions/{line.decision}"
-    pod = tag("a", tag("span", f"{namespace}/", class_="quiet"), name, href=address, data_key=address)
+    shown = [tag("span", f"{namespace}/", class_="quiet"), name]
+    pod = tag("a", shown, href=address, data_key=address, class_="name")
     judged = (
         f"{line.passed:,} / {line.offered:,}"
-        if line.verb in ("filter", "recheck")
+        if line.verb in ("filter", "recheck") and not line.error
         else f"{line.kept:,} / {line.offered:,}"
         if line.verb == "keep"
         else f"{line.offered:,}"

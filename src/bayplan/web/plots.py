@@ -10,7 +10,7 @@ from bayplan.web.markup import Html, tag
 from bayplan.web.series import STEP_SECONDS, Moment, verbs_of
 
 _WIDTH, _HEIGHT = 400, 150
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 6, 8, 20
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 6, 8, 20
 _COLOURS = 6
 _RESULTS = ("ok", "refused", "error")
 
@@ -90,7 +90,7 @@ class _Lines:
     """Lines that break where nothing happened."""
 
     def __init__(self, parts: Sequence[tuple[str, str, Sequence[float | None]]]) -> None:
-        self.legend = [(name, style) for name, style, _ in parts]
+        self.legend = [(name, f"stroke {style}") for name, style, _ in parts]
         self._parts = parts
         self.top = max((v for _, _, values in parts for v in values if v is not None), default=0.0)
 
@@ -182,4 +182,8 @@ def _nice(value: float) -> float:
 
 
 def _count(value: float) -> str:
+    # Beside the plot there is room for six characters: 5,000 nodes are soon refused a million times.
+    for sign, size in (("M", 1e6), ("k", 1e3)):
+        if value >= 100 * 1e3 and value >= size:
+            return f"{value / size:g}{sign}"
     return f"{value:,.0f}" if value == int(value) else f"{value:.1f}"

@@ -9,10 +9,13 @@ from bayplan.web.markup import Child, Html, tag
 from bayplan.web.plots import agreement
 from bayplan.web.series import Moment, every_step
 
-_HOW = (
-    "No candidate. Start the server with --shadow candidate.yaml, or write `shadow: {config: candidate.yaml}`"
-    " into its configuration, to see what another configuration would decide before it counts."
-)
+_HOW: list[Child] = [
+    "No candidate. To see what another configuration would decide before it counts, start the server with ",
+    tag("code", "--shadow candidate.yaml"),
+    ", or write ",
+    tag("code", "shadow: {config: candidate.yaml}"),
+    " into its configuration.",
+]
 _WORDS = {
     "same": "the same",
     "refuses_more": "refuses more",

@@ -36,6 +36,8 @@ class Sight:
     """Names of the policies at work."""
     schedulers: Callable[[], Collection[str]] = tuple
     """Where Bayplan places pods itself: the names that it does so by."""
+    problems: Callable[[], Mapping[str, str]] = dict
+    """What is wrong with the server, by subject; asked often, by the event loop's thread alone."""
     shadow: Callable[[], ShadowReport] = lambda: NO_SHADOW
     """How a candidate does beside them; asked by the event loop's thread alone."""
 

@@ -1,4 +1,4 @@
-"""How the server is: policies, queue, view, ledger, sources, threads, certificates, journal."""
+"""How the server is: health, policies, queue, view, ledger, sources, threads, certificates, journal."""
 
 import re
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from bayplan.web.markup import Child, Html, tag
 from bayplan.web.sight import Facts
 
 _TITLES = {
+    "health": "Health",
     "policies": "Policies",
     "queue": "Queue",
     "view": "View of the cluster",
@@ -20,7 +21,7 @@ _TITLES = {
     "journal": "Journal",
 }
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_PROBLEMS = ("problem", "reloadProblem", "whyNotBind", "unhealthy")
+_PROBLEMS = ("problem", "problems", "reloadProblem", "whyNotBind", "unhealthy")
 
 
 def state_page(known: Facts, *, version: str) -> Html:
@@ -46,14 +47,19 @@ def _card(title: str, about: Mapping[str, Any]) -> Html:
 
 
 def _bad(name: str, value: Any) -> bool:
-    if isinstance(value, Mapping):
+    if name not in _PROBLEMS and isinstance(value, Mapping):
         return any(_bad(inner, each) for inner, each in value.items())
     return name in _PROBLEMS and bool(value)
 
 
 def _value(name: str, value: Any) -> Child:
     if isinstance(value, Mapping):
-        return facts({_words(inner): _value(inner, each) for inner, each in value.items()})
+        bad = name in _PROBLEMS
+        return facts(
+            {_words(inner): _value("problem" if bad else inner, each) for inner, each in value.items()}
+        )
+    if value and name in _PROBLEMS:
+        return tag("span", value if isinstance(value, str) else ", ".join(value), class_="problem")
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
     if isinstance(value, bool) or value is None:

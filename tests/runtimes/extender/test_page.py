@@ -3,6 +3,8 @@
 import contextlib
 import http.client
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,9 +68,26 @@ def test_what_was_asked_is_on_the_page(shown: tuple[Served, int]) -> None:
 def test_the_state_is_that_of_the_server(shown: tuple[Served, int]) -> None:
     state = told(shown[1], "/api/state")
 
+    assert state["health"] == {"ready": True}
     assert state["policies"]["generation"] == 1
     assert state["threads"] == {"stuck": 0, "unhealthy": [], "overruns": 0}
     assert state["journal"]["decisions"] == 0
+
+
+def test_a_reload_that_was_refused_stands_above_the_list_and_in_the_state(
+    shown: tuple[Served, int], tmp_path: Path
+) -> None:
+    server, port = shown
+    (config,) = tmp_path.glob("*.yaml")
+    config.write_text(config.read_text() + "\npolicys: []\n")
+    os.kill(server.child.pid, signal.SIGHUP)
+
+    server.child.wait_until(lambda: "<b>reload</b>: " in look(port, "/")[1], 20)
+
+    state = told(port, "/api/state")
+    assert state["health"]["ready"] is True
+    assert "policys" in state["health"]["problems"]["reload"]
+    assert state["policies"]["generation"] == 1
 
 
 def test_a_page_that_is_open_does_not_hold_up_the_end(shown: tuple[Served, int]) -> None:

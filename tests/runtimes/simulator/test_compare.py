@@ -1,6 +1,7 @@
 """Two configurations before one recording: what is different, and the page that shows it."""
 
 import math
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from bayplan.config.flags import Flags, load_all
 from bayplan.recording.lines import RecordingError
 from bayplan.runtimes.simulator.compare import Comparison, Placement, PodComparison, compare, measure
+from bayplan.runtimes.simulator.plots import paired_bars
 from bayplan.runtimes.simulator.report import page
 from bayplan.testing import make_node, make_pod
 from tests.runtimes.simulator.desk import Desk, sent, write_config
@@ -48,6 +50,17 @@ def compared(desk: Desk, tmp_path: Path, other: str) -> Comparison:
     first, second = desk.loaded.policies, load_all((), Flags(config=config)).policies
     names = ("pack", "other")
     return compare(desk.file, lambda *_: first, lambda *_: second, names=names, price_label="price")
+
+
+def test_nodes_of_a_cloud_are_told_apart_beside_their_bars() -> None:
+    names = [f"ip-10-11-3{n}-7.eu-central-1.compute.internal" for n in range(2)]
+
+    drawn = paired_bars([*names, "n" * 200], [1, 2, 3], [3, 2, 1], title="pods by node")
+
+    shown = re.findall(r"</title>(.*?)</text>", drawn)
+    assert shown[:2] == names
+    assert len(shown[2]) == 44
+    assert f"<title>{'n' * 200}</title>" in drawn
 
 
 def test_pods_that_would_be_elsewhere_are_named_and_measured(desk: Desk, tmp_path: Path) -> None:

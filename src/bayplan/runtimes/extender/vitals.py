@@ -1,5 +1,6 @@
 """The server's health checks, gauges and facts: for ``/readyz``, ``/metrics`` and the page."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from bayplan.ops.health import Health
@@ -70,6 +71,7 @@ class Vitals:
                 {column: None for policy in server.generation.verbs.policies for column in policy.columns}
             ),
             policies=lambda: [policy.name for policy in server.generation.verbs.policies],
+            problems=self.health.problems,
             shadow=server.shadow.report,
         )
 
@@ -82,6 +84,7 @@ class Vitals:
         server = self._server
         generation = server.generation
         found: dict[str, dict[str, Any]] = {
+            "health": facts.of_health(self.health),
             "policies": {
                 "generation": generation.number,
                 "names": [policy.name for policy in generation.verbs.policies],
@@ -99,7 +102,7 @@ class Vitals:
         }
         ends = server.options.tls.ends() if server.options.tls is not None else None
         if ends is not None:
-            found["certificates"] = {"serverEnds": ends.isoformat()}
+            found["certificates"] = facts.of_certificate(ends, now=datetime.now(UTC))
         if server.live is not None and server.binding is not None:
             found["ledger"] = {
                 "assumed": server.live.ledger.assumed_count,

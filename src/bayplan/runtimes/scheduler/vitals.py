@@ -62,6 +62,7 @@ class Vitals:
             columns=lambda: list({column: None for p in server.policies for column in p.columns}),
             policies=self._names,
             schedulers=lambda: server.inbox.names,
+            problems=self.health.problems,
             shadow=server.shadow.report,
         )
 
@@ -69,6 +70,7 @@ class Vitals:
         """The state of the scheduler, by subject."""
         server = self._server
         return {
+            "health": facts.of_health(self.health),
             "policies": {
                 "generation": server.generation.number,
                 "names": self._names(),

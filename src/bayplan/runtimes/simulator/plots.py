@@ -3,30 +3,32 @@
 from collections.abc import Sequence
 from html import escape
 
-_BAR = 10
-_GAP = 8
-_LABEL = 170
-_WIDTH = 640
+_BAR = 13
+_GAP = 10
+_LETTER = 6.8
+_LETTERS = 44
+_WIDTH = 860
 _NUMBER = 60
 
 
 def paired_bars(labels: Sequence[str], first: Sequence[float], second: Sequence[float], *, title: str) -> str:
     """Horizontal bars, two a label; `title` is what somebody who cannot see them is told."""
     highest = max([*first, *second, 0]) or 1
-    room = _WIDTH - _LABEL - _NUMBER
+    left = round(max((len(_short(label)) for label in labels), default=0) * _LETTER) + 12
+    room = _WIDTH - left - _NUMBER
     parts = []
     for number, label in enumerate(labels):
         top = number * (2 * _BAR + _GAP)
         parts.append(
-            f'<text class="label" x="{_LABEL - 8}" y="{top + _BAR + 4}" text-anchor="end">'
-            f"{escape(_short(label))}</text>"
+            f'<text class="label" x="{left - 8}" y="{top + _BAR + 4}" text-anchor="end">'
+            f"<title>{escape(label)}</title>{escape(_short(label))}</text>"
         )
         for side, (name, values) in enumerate((("first", first), ("second", second))):
             width = values[number] / highest * room
             y = top + side * _BAR
             parts.append(
-                f'<rect class="{name}" x="{_LABEL}" y="{y}" width="{width:.1f}" height="{_BAR - 1}"/>'
-                f'<text class="number" x="{_LABEL + width + 4:.1f}" y="{y + _BAR - 2}">'
+                f'<rect class="{name}" x="{left}" y="{y}" width="{width:.1f}" height="{_BAR - 1}"/>'
+                f'<text class="number" x="{left + width + 4:.1f}" y="{y + _BAR - 2}">'
                 f"{_figure(values[number])}</text>"
             )
     height = max(1, len(labels)) * (2 * _BAR + _GAP)
@@ -37,7 +39,7 @@ def paired_bars(labels: Sequence[str], first: Sequence[float], second: Sequence[
 
 
 def _short(label: str) -> str:
-    return label if len(label) <= 24 else label[:10] + "…" + label[-13:]
+    return label if len(label) <= _LETTERS else label[: _LETTERS // 2] + "…" + label[-(_LETTERS // 2 - 1) :]
 
 
 def _figure(value: float) -> str:

@@ -18,11 +18,12 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-svg { max-width: 100%; height: auto; } svg text { font: 10px system-ui, sans-serif; fill: currentColor; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+svg { width: 100%; min-width: 44rem; height: auto; }
+svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
 .first { fill: var(--first); } .second { fill: var(--second); }
 .key { display: inline-block; width: .8em; height: .8em; margin-right: .3em; }
-.wide { overflow-x: auto; } .quiet { opacity: .7; }
+.wide { overflow-x: auto; } td { overflow-wrap: break-word; } .quiet { opacity: .7; }
 @media (prefers-color-scheme: dark) { :root { --first: #9aa5b8; --second: #f0a04b; } }
 """
 
@@ -95,7 +96,7 @@ def _nodes(comparison: Comparison) -> str:
     bars = paired_bars(
         shown, [one[node] for node in shown], [other[node] for node in shown], title="pods by node"
     )
-    return bars + rest
+    return f'<div class="wide" tabindex="0">{bars}</div>{rest}'
 
 
 def _shares(comparison: Comparison) -> str:
@@ -106,7 +107,8 @@ def _shares(comparison: Comparison) -> str:
 
     first = counts([pod.first for pod in comparison.pods])
     second = counts([pod.second for pod in comparison.pods])
-    return paired_bars(_SHARES, first, second, title="pods by the CPU requested on their node")
+    bars = paired_bars(_SHARES, first, second, title="pods by the CPU requested on their node")
+    return f'<div class="wide" tabindex="0">{bars}</div>'
 
 
 def _pods(pods: Sequence[PodComparison], first: str, second: str) -> str:
@@ -117,7 +119,8 @@ def _pods(pods: Sequence[PodComparison], first: str, second: str) -> str:
         for pod in pods[:_PODS_SHOWN]
     ]
     more = f'<p class="quiet">and {len(pods) - _PODS_SHOWN} more</p>' if len(pods) > _PODS_SHOWN else ""
-    return _table(["pod", "change", first, second], rows) + more
+    said = '<p class="quiet">After each node is its total score, 0 to 100.</p>'
+    return said + _table(["pod", "change", first, second], rows) + more
 
 
 def _where(placement: Placement) -> str:
@@ -134,7 +137,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool
         )
 
     lines = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f'<div class="wide"><table><tr>{cells("th", heads)}</tr>{lines}</table></div>'
+    return f'<div class="wide" tabindex="0"><table><tr>{cells("th", heads)}</tr>{lines}</table></div>'
 
 
 def _number(value: float) -> str:

@@ -6,8 +6,12 @@ const status = document.getElementById("live");
 const pause = document.getElementById("pause");
 const cell = document.getElementById("cell");
 const due = new Map();
+// The server says something each five seconds: after so long without a word, it is gone.
+const SILENCE = 20_000;
 let paused = false;
 let fetching = false;
+let connected = null;
+let heardAt = "";
 
 function regions() {
   return [...document.querySelectorAll("[data-live]")];
@@ -16,6 +20,12 @@ function regions() {
 function say(text, state) {
   status.textContent = text;
   status.dataset.state = state;
+}
+
+function tell() {
+  if (connected === null) return;
+  if (!connected) say(heardAt ? `not connected since ${heardAt}` : "not connected", "lost");
+  else say(paused ? "paused" : "live", paused ? "paused" : "live");
 }
 
 function beingRead(region) {
@@ -42,7 +52,8 @@ function takeOver(old, fresh) {
 
 async function fetched() {
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const patience = AbortSignal.timeout(SILENCE);
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: patience });
     return answer.ok ? await answer.text() : null;
   } catch {
     // The server is gone for a moment: the stream of events says so, and when it is back.
@@ -63,15 +74,36 @@ async function refresh() {
   for (const region of wanted) {
     const part = fresh.getElementById(region.id);
     due.set(region.id, performance.now() + Number(region.dataset.live));
-    if (part) takeOver(region, part);
+    // A page without this part is another page, such as that of a cluster which is known now.
+    if (!part) return location.reload();
+    takeOver(region, part);
   }
 }
 
 let events = null;
 let later = 0;
 let again = 0;
+let silence = 0;
+
+function heard() {
+  heardAt = new Date().toISOString().slice(11, 19);
+  connected = true;
+  listening();
+  tell();
+}
+
+function listening() {
+  clearTimeout(silence);
+  silence = setTimeout(silent, SILENCE);
+}
+
+function silent() {
+  events.close();
+  lost();
+}
 
 function news() {
+  heard();
   refresh();
   // What came while a part was fresh is shown when it may be taken over again.
   clearTimeout(later);
@@ -79,7 +111,8 @@ function news() {
 }
 
 function lost() {
-  say("not connected", "lost");
+  connected = false;
+  tell();
   // A browser comes back by itself, except when it was turned away.
   if (events.readyState === EventSource.CLOSED) {
     clearTimeout(again);
@@ -87,15 +120,11 @@ function lost() {
   }
 }
 
-function hear() {
-  say(paused ? "paused" : "live", paused ? "paused" : "live");
-  news();
-}
-
 function listen() {
   events?.close();
   events = new EventSource("/api/events");
-  events.addEventListener("hello", hear);
+  listening();
+  events.addEventListener("hello", news);
   events.addEventListener("decisions", news);
   events.addEventListener("tick", news);
   events.addEventListener("error", lost);
@@ -103,6 +132,7 @@ function listen() {
 
 function hush() {
   clearTimeout(again);
+  clearTimeout(silence);
   events?.close();
 }
 
@@ -111,7 +141,7 @@ if (regions().length) {
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.textContent = paused ? "Go on" : "Pause";
-    say(paused ? "paused" : "live", paused ? "paused" : "live");
+    tell();
     refresh();
   });
   listen();
