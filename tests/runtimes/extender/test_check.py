@@ -58,13 +58,11 @@ def test_who_says_that_this_is_a_pod_hears_that_it_is_none(tmp_path: Path) -> No
         check([], Flags(config=config, in_cluster=True))
 
 
-def test_a_pod_without_a_service_account_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_without_a_service_account_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
 
-    with pytest.raises(ConnectError, match="ca.crt"):
+    with pytest.raises(ConnectError, match=r"ca\.crt"):
         check([], Flags(config=configuration(tmp_path, source="in-cluster")))
 
 

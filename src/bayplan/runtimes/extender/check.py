@@ -26,8 +26,8 @@ _NO_PODS = (
     " kubectl get nodes,pods -A -o json > FILE"
 )
 _NOT_THERE = (
-    "cluster.source is in-cluster, and this is no pod of a cluster: hooks were tried on made-up nodes only. To try"
-    " them on nodes of yours too, give --snapshot cluster.json or --kubeconfig FILE"
+    "cluster.source is in-cluster, and this is no pod of a cluster: hooks were tried on made-up nodes only."
+    " To try them on nodes of yours too, give --snapshot cluster.json or --kubeconfig FILE"
 )
 # Stands for the API server of the cluster that the configuration is meant for: nobody calls it.
 _ELSEWHERE = Connection("https://kubernetes.default.svc", None)
