@@ -82,7 +82,9 @@ class Reason:
         """Refuse the nodes where ``mask`` is true; ``values`` fill in ``detail``, node by node."""
         refused = np.asarray(mask)
         if refused.dtype != np.bool_:
-            raise TypeError(f"where() wants true or false a node, not {refused.dtype}")
+            raise TypeError(
+                f"where() wants true or false a node, not {refused.dtype}; compare it, as in column == 1"
+            )
         if missing := self._filled_in.difference(values):
             name = min(missing)
             raise TypeError(f"where() has no value for {{{name}}} of the detail{suggest(name, values)}")
