@@ -153,7 +153,7 @@ def test_an_attribute_that_is_almost_there_is_suggested(thing: Any, attribute: s
     [
         pytest.param(
             lambda pod: pod.labels["team"],
-            "KeyError: 'team'; not every pod and node has it: read it with .get('team')",
+            "KeyError: 'team'; write .get('team') where it may be missing",
             id="a label that the pod lacks",
         ),
         pytest.param(

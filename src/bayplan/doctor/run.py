@@ -76,8 +76,8 @@ def diagnose(request: Request) -> Report:
     setting = _setting(request, given)
     if not request.live:
         setting = with_files(given, setting)
-        known = (given.schedulers, given.policies, [*scheduler_containers(given.workloads)])
-        without = not any(map(len, known))
+        run = bool([*scheduler_containers(given.workloads)])
+        without = not (given.schedulers or given.policies or run)
         return Report(tuple(examine(given, setting)), setting, without_scheduler=without)
     section = ClusterSection(
         source="in-cluster" if request.in_cluster else "kubeconfig",

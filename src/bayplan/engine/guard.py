@@ -144,10 +144,10 @@ def _explain(hook: Hook, error: BaseException) -> str:
 
 
 def _instead(error: BaseException, line: str | None) -> str:
-    """``; ... read it with .get('team')`` after ``pod.labels["team"]``; ``line`` is the one that raised."""
+    """``; write .get('team') ...`` after ``pod.labels["team"]``; ``line`` is the one that raised."""
     if not isinstance(error, KeyError) or not _LOOKED_UP.search(line or ""):
         return ""
-    return f"; not every pod and node has it: read it with .get({safe_text(error)})"
+    return f"; write .get({safe_text(error)}) where it may be missing"
 
 
 def _meant(error: BaseException) -> str:
