@@ -26,7 +26,8 @@ def import_module(name: str, path: Path) -> ModuleType:
         if error.name and not f"{name}.".startswith(f"{error.name}."):
             raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
         _refuse_directory(path)
-        meant = did_you_mean(name, known_names())
+        file = path.with_name(f"{path.name}.py")
+        meant = f"; did you mean '{name}.py'?" if file.is_file() else did_you_mean(name, known_names())
         raise PolicyError(f"no policy {name!r}{meant or _WANTED}") from error
     except (Exception, SystemExit) as error:
         raise PolicyError(f"{name}: {type(error).__name__}: {error}") from error
