@@ -56,6 +56,12 @@ def refusal(text: str) -> str:
         pytest.param("1 == 1 or 2 == 2", "CEL has || for or", "or", id="or of Python"),
         pytest.param("not true", "CEL has ! for not", "true", id="not of Python"),
         pytest.param("1 if true else 2", "CEL has a ? b : c for if and else", "if", id="if of Python"),
+        pytest.param(
+            "pod.metadata.name =~ '^a'",
+            "CEL has text.matches('^a') for =~",
+            "=~",
+            id="a match of other tools",
+        ),
         pytest.param("pod.metadata.name = 'a'", "CEL compares with ==", "=", id="one equals sign"),
         pytest.param(
             "column['memory.free'] > 2Gi",

@@ -256,6 +256,16 @@ def test_what_cannot_be_found_is_an_error(use: str, complaint: str) -> None:
         load(use)
 
 
+def test_a_file_without_its_ending_is_suggested_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, RULE, "rack_rule.py")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(PolicyError, match=r"no policy 'rack_rule'; did you mean 'rack_rule.py'\?$"):
+        load("rack_rule")
+
+
 def test_a_module_that_imports_a_missing_one_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,7 +322,8 @@ def test_arguments_that_do_not_fit_are_an_error(tmp_path: Path, args: dict[str, 
 
 
 def test_arguments_for_a_policy_that_takes_none_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="policy takes no args, but args are given: limit"):
+    told = "policy takes no args, but args are given: limit; .*parameter `args`, annotated with"
+    with pytest.raises(PolicyError, match=told):
         only(write(tmp_path, RULE)).make(args={"limit": 1})
 
 

@@ -58,6 +58,19 @@ def test_a_clean_file_gets_one_line() -> None:
     assert doctor(CLEAN).output == "ok: no trap found, for Kubernetes 1.36\n"
 
 
+def test_a_file_without_a_scheduler_is_not_called_a_clean_one(tmp_path: Path) -> None:
+    ours = tmp_path / "bayplan.yaml"
+    ours.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies: [{use: MostAvailableCPU}]\n"
+        "cluster: {source: in-cluster}\n"
+    )
+
+    assert doctor(ours).output == (
+        "ok: no trap found, for Kubernetes 1.36; no configuration of kube-scheduler was given\n"
+    )
+    assert "was given" not in doctor(CLEAN, ours).output
+
+
 def test_json_is_for_programs() -> None:
     told = json.loads(doctor(TUTORIAL, "-o", "json").output)
 

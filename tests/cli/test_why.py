@@ -76,6 +76,16 @@ def printed(why: Why, capfdbinary: Any, others: list[Other] | None = None) -> st
     return text
 
 
+def test_the_numbers_behind_a_score_are_shown_with_it(capfdbinary: Any) -> None:
+    parts = [
+        Contribution("cost", "cheap", 90.0, 1.0, 45.0, "0.2 an hour"),
+        Contribution("cpu", "h", 9, 1, 4.5),
+    ]
+    why = changed(PASSED, ranking=[Ranked("c", 90.0, 9, 90.0, parts, 1)])
+
+    assert "cost 45.0 (0.2 an hour) + cpu 4.5" in printed(why, capfdbinary)
+
+
 def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(commands, ["why", *map(str, arguments)])
 

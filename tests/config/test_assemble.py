@@ -81,6 +81,11 @@ def test_policies_keep_their_order_and_their_settings(folder: Path) -> None:
             "bayplan.yaml:5: policies[0].args.limit: want a whole number, got text",
             id="a wrong type in args",
         ),
+        pytest.param(
+            "- use: limit.py\n  args: {limit: '3'}\n",
+            "args.limit: want a whole number, got text; leave the quotes out",
+            id="a number in quotes in args",
+        ),
         pytest.param("- use: missing.py\n", "bayplan.yaml:4: ", id="no such file"),
         pytest.param(
             "- use: typo.py\n", "unknown parameter 'noed'; did you mean 'node'?", id="a typo in the code"

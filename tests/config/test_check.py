@@ -56,7 +56,9 @@ def test_a_policy_that_fails_on_some_nodes_is_a_problem(tmp_path: Path) -> None:
         [policy(tmp_path, "@bayplan.filter\ndef f(pod, node):\n    return node.labels['x']\n")], Flags()
     )
 
-    assert report.problems == ["policy.py:5 f: KeyError: 'x' (on node rehearsal-0)"]
+    assert report.problems == [
+        "policy.py:5 f: KeyError: 'x'; write .get('x') where it may be missing (on node rehearsal-0)"
+    ]
 
 
 @pytest.mark.parametrize("takes", ["node", "nodes"])
@@ -122,7 +124,7 @@ def test_a_mistake_is_told_once_in_the_words_of_the_cluster(tmp_path: Path) -> N
     report = check([policy(tmp_path, code)], _cluster(tmp_path, {}, {}))
 
     assert sorted(report.problems) == [
-        "policy.py:5 f: KeyError: 'rack' (on node node-0)",
+        "policy.py:5 f: KeyError: 'rack'; write .get('rack') where it may be missing (on node node-0)",
         "policy.py:7 s: returned an array of shape (2, 1) for 2 nodes",
     ]
 

@@ -85,8 +85,23 @@ def parse(text: str, *, head: str = HEAD) -> str:
         ),
         pytest.param(
             "policies: {use: a.py}\n",
-            "bayplan.yaml:3: policies: want a list, got a mapping",
+            "bayplan.yaml:3: policies: want a list, got a mapping; each policy begins with a dash, as in",
             id="a mapping for a list",
+        ),
+        pytest.param(
+            "policies: a.py\n",
+            "bayplan.yaml:3: policies: want a list, got text; each policy begins with a dash, as in `- use:",
+            id="a name for a list",
+        ),
+        pytest.param(
+            "policies:\n- Spread\n",
+            "bayplan.yaml:4: policies[0]: want a mapping, got text; write `- use: Spread`",
+            id="a name for an entry",
+        ),
+        pytest.param(
+            "policies:\n- {use: Spread, weight: '2.5'}\n",
+            "bayplan.yaml:4: policies[0].weight: want a number, got text; leave the quotes out",
+            id="a number in quotes",
         ),
         pytest.param(
             "extender:\n  tls: [a]\n",

@@ -24,7 +24,8 @@ def problems(folder: Path, code: str, *, pods_known: bool = True) -> list[str]:
     [
         pytest.param(
             "@bayplan.filter\ndef f(pod, node):\n    return node.labels['rack'] == 'a'\n",
-            "policy.py:6 f: KeyError: 'rack' (on node rehearsal-0)",
+            "policy.py:6 f: KeyError: 'rack'; write .get('rack') where it may be missing"
+            " (on node rehearsal-0)",
             id="a label that not every node has",
         ),
         pytest.param(

@@ -1,6 +1,7 @@
 """Nothing that a hook does gets past: exceptions become failures with a name and a place."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,36 @@ def test_an_attribute_that_is_almost_there_is_suggested(thing: Any, attribute: s
 
     assert failure is not None
     assert failure.text.startswith("test_guard.py:")
+    assert failure.text.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("look", "said"),
+    [
+        pytest.param(
+            lambda pod: pod.labels["team"],
+            "KeyError: 'team'; write .get('team') where it may be missing",
+            id="a label that the pod lacks",
+        ),
+        pytest.param(
+            lambda _: dict[str, int]()["team"], "KeyError: 'team'", id="a key of the author's own table"
+        ),
+        pytest.param(
+            lambda _: ~np.array([1.0, np.nan]),
+            "; a column of numbers is compared first, a label that is read as bool too: nodes[...] == 1",
+            id="not, of numbers",
+        ),
+        pytest.param(
+            lambda _: np.array([1.0]) & np.array([True]),
+            "read as bool too: nodes[...] == 1",
+            id="and, of numbers",
+        ),
+    ],
+)
+def test_what_to_write_instead_is_said(look: Callable[[Any], Any], said: str) -> None:
+    _, failure, _ = guarded(RULE, Attempt(), lambda: look(make_pod("a")))
+
+    assert failure is not None
     assert failure.text.endswith(said)
 
 

@@ -36,6 +36,12 @@ def by_cpu(nodes: bayplan.NodeTable) -> "np.ndarray[tuple[int], np.dtype[np.floa
     return cpu
 
 
+@bayplan.score(reads="node")
+def with_cores(nodes: bayplan.NodeTable) -> bayplan.Score:
+    cores = nodes["cpu.allocatable"] // 1000
+    return bayplan.Score(cores, detail="{cores} of {most} cores", cores=cores, most=6)
+
+
 NAMES = [f"n{number}" for number in range(6)]
 
 
@@ -91,6 +97,15 @@ def test_scores_are_stretched_over_the_nodes_that_are_asked_about() -> None:
         assert total is not None
         assert total.tolist() == expected
         assert entry(standing, 1, rows).total.tolist() == expected  # type: ignore[union-attr]
+
+
+def test_the_numbers_behind_a_score_are_those_of_the_nodes_that_are_asked_about() -> None:
+    standing = learn(ready(with_cores, None), make_pod("web"), cluster(), Attempt())
+    assert standing is not None
+
+    (voice,) = entry(standing, 1, [4, 2]).voices
+
+    assert [voice.behind(place) for place in range(2)] == ["5 of 6 cores", "3 of 6 cores"]
 
 
 def test_it_keeps_neither_the_cluster_nor_the_pods_on_it() -> None:

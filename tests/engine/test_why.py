@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bayplan
@@ -213,6 +214,21 @@ def test_points_are_what_kube_scheduler_adds_up() -> None:
     # Who has no opinion takes nothing away.
     assert (other.node, other.total, other.wire, other.points) == ("good", 40.0, 4, 200)
     assert [contribution.policy for contribution in other.contributions] == ["taste"]
+
+
+def test_the_numbers_behind_a_score_are_told_with_it() -> None:
+    @bayplan.score(best="low")
+    def price(pod: Any, nodes: Any) -> Any:
+        dollars = np.array([{"good": 0.5, "better": 0.25}.get(name, np.nan) for name in nodes.names])
+        return bayplan.Score(dollars, detail="{dollars} an hour", dollars=dollars)
+
+    server = Server(policy(price, likes, name="cost"))
+    server.filter(EVERY)
+    server.prioritize(["small", "good", "better"])
+
+    told = {node.node: [part.detail for part in node.contributions] for node in server.why().ranking}
+
+    assert told == {"better": ["0.25 an hour", ""], "good": ["0.5 an hour", ""], "small": [""]}
 
 
 def test_the_chosen_node_is_ranked_however_far_down() -> None:

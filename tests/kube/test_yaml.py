@@ -117,6 +117,43 @@ def test_a_path_that_is_not_there_has_the_line_of_its_nearest_parent() -> None:
             id="a colon in a text without quotes",
         ),
         pytest.param("a: *x", "file.yaml:1:4: not valid YAML: found undefined alias", id="an unknown alias"),
+        pytest.param(
+            "a: @x", "cannot start any token; a text that begins with @ needs quotes$", id="at sign"
+        ),
+        pytest.param(
+            "a: [*]", "numeric character; a text that begins with [*] or & needs quotes$", id="a star"
+        ),
+        pytest.param("a: *x", "alias; a text that begins with [*] needs quotes$", id="a star before a word"),
+        pytest.param(
+            "a: !b.c", "tag '!b.c' is not allowed; a text that begins with ! needs quotes$", id="not, in CEL"
+        ),
+        pytest.param("a: !(b)", "a text that begins with ! needs quotes$", id="not, before brackets"),
+        pytest.param("a: !!python/name:x", "tag .*x' is not allowed$", id="a tag that somebody meant"),
+        pytest.param(
+            "a: 'b' in c",
+            "file.yaml:1:8: not valid YAML: text after the closing '; a text with ' in it needs the other",
+            id="an expression that begins with a quote",
+        ),
+        pytest.param(
+            'a: "b == "ä""',
+            'file.yaml:1:11: not valid YAML: text after the closing "; a text with " in it',
+            id="quotes in quotes",
+        ),
+        pytest.param(
+            "a:\n  b: 1\n c: 2\n",
+            "file.yaml:3:2: .*; keys of one mapping need one indentation$",
+            id="too far left",
+        ),
+        pytest.param(
+            'a: 1\nb: "c\nd: 2\n',
+            "file.yaml:4:1: not valid YAML: found unexpected end of stream; a quote of line 2 is not closed$",
+            id="a quote that is not closed",
+        ),
+        pytest.param(
+            r'a: "matches(\d)"',
+            "unknown escape character; between double quotes a backslash is written twice, between single",
+            id="a regular expression in double quotes",
+        ),
         pytest.param("a: &x [*x]", "file.yaml: nested too deeply", id="a list within itself"),
         pytest.param("[" * 100_000, "file.yaml: nested too deeply", id="a hundred thousand brackets"),
         pytest.param("- " * 100_000, "file.yaml: nested too deeply", id="a hundred thousand dashes"),

@@ -62,6 +62,20 @@ def refusing(reason: Reason, **values: Any) -> Entry:
     return Entry(1, 1000.5, "filter", 1, pod, ("a", "b"), ARRAY, (voice,), refused_by)
 
 
+def scoring(detail: str, **values: Any) -> Entry:
+    """A hook that scores both nodes, with these values behind the scores."""
+    numbers = np.array([0.0, 100.0], dtype=np.float32)
+    voice = Voice(
+        "p", "h", "score", 0.1, 1.0, normalised=numbers, raw=numbers, values=(values,), score_detail=detail
+    )
+    pod, passed = PodRef.of(make_pod("web-1")), np.full(2, -1, dtype=np.int16)
+    return Entry(1, 1000.5, "prioritize", 1, pod, ("a", "b"), ARRAY, (voice,), passed, total=numbers)
+
+
+def behind(entry: Entry) -> list[str]:
+    return [entry.voices[0].behind(place) for place in range(2)]
+
+
 @pytest.mark.parametrize(
     "entry",
     [
@@ -143,6 +157,9 @@ def test_a_detail_comes_back_with_the_numbers_of_its_node(detail: str, values: d
 
     assert list(told(through_a_line(entry))) == list(told(entry))
 
+    score = scoring(detail, **values)
+    assert behind(through_a_line(score)) == behind(score)
+
 
 def told(entry: Entry) -> list[str]:
     return [text for _, _, text in entry.voices[0].refusals()]
@@ -162,6 +179,10 @@ def test_a_detail_from_a_strange_file_is_not_filled_in(detail: str) -> None:
     strange = msgspec.structs.replace(line, hooks=[msgspec.structs.replace(line.hooks[0], reasons=[reason])])
 
     assert told(entry_of(strange, ["a", "b"])) == ["", ""]
+
+    line = line_of(scoring("{x}", x=1, y="999999999"), nodes=1)
+    strange = msgspec.structs.replace(line, hooks=[msgspec.structs.replace(line.hooks[0], detail=detail)])
+    assert behind(entry_of(strange, ["a", "b"])) == ["", ""]
 
 
 def test_what_may_be_secret_is_in_no_line() -> None:

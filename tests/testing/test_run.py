@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import bayplan
@@ -135,6 +136,33 @@ def test_the_decisions_behind_a_result_can_be_read() -> None:
 def test_nodes_alone_are_no_cluster() -> None:
     with pytest.raises(TypeError, match=r"wants a cluster, as of make_cluster"):
         run_policy(fits, POD, [make_node("a")])  # type: ignore[arg-type]
+
+
+def test_a_name_is_no_pod() -> None:
+    with pytest.raises(TypeError, match=r"wants a pod, as of make_pod\(...\), not str"):
+        run_policy(fits, "web-1", make_cluster(["a"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("args", "note"),
+    [
+        pytest.param(
+            {"price_label": "x"},
+            "args of Cost: price_label: unknown key; did you mean 'priceLabel'?",
+            id="the spelling of Python",
+        ),
+        pytest.param(
+            {"budgets": [{"namespaces": ["a"], "perHour": "2"}]},
+            "args of Cost: budgets[0].perHour: want a number, got text; leave the quotes out",
+            id="a number in quotes",
+        ),
+    ],
+)
+def test_args_that_do_not_fit_say_what_was_meant(args: dict[str, Any], note: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        run_policy("Cost", POD, make_cluster(["a"]), args=args)
+
+    assert caught.value.__notes__ == [note]
 
 
 @pytest.mark.parametrize(

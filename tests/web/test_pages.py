@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+import msgspec
 import pytest
 
 import bayplan
@@ -438,3 +439,21 @@ async def test_whoever_names_pods_nodes_and_reasons_cannot_write_into_the_page()
         assert not [name for _, a in page.elements for name in a if name.startswith("on")], path
     shown = await seen("/decisions/1", cluster=cluster, journal=journal)
     assert ATTACK in shown.text
+
+
+async def test_the_numbers_behind_a_score_are_shown_beside_it() -> None:
+    @bayplan.score(best="low")
+    def dollars(nodes: NodeTable) -> bayplan.Score:
+        prices = nodes["cpu.allocatable"] / 10_000
+        return bayplan.Score(prices, detail="{price:.2f} <an> hour", price=prices)
+
+    journal = Journal(clock=lambda: 1000.0)
+    journal.write("prioritize", score_nodes([made("cost", dollars)], ask(CLUSTER)), generation=1)
+
+    async with looking(journal, CLUSTER) as page:
+        _, text, _ = await page.get("/decisions/1")
+        _, told, _ = await page.get("/api/decisions/1")
+
+    assert "100.0 0.10 <an> hour" in Read(text).text
+    (voice,) = msgspec.json.decode(told)["voices"]
+    assert voice["details"][:3] == ["0.10 <an> hour", "0.20 <an> hour", "0.40 <an> hour"]

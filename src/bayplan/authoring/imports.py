@@ -10,7 +10,12 @@ from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.installed import known_names
 from bayplan.authoring.raised import option_meant
 from bayplan.kube.unread import file_meant
-from bayplan.kube.yaml import suggest
+from bayplan.kube.yaml import did_you_mean
+
+_WANTED = (
+    "; want a built-in, a name that an installed package offers, a file (policy.py), a file and a name"
+    " (policy.py:Name) or an importable module (package.module:Class)"
+)
 
 
 def import_module(name: str, path: Path) -> ModuleType:
@@ -21,11 +26,9 @@ def import_module(name: str, path: Path) -> ModuleType:
         if error.name and not f"{name}.".startswith(f"{error.name}."):
             raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
         _refuse_directory(path)
-        raise PolicyError(
-            f"no policy {name!r}{suggest(name, known_names())}; want a built-in, a name that an installed"
-            " package offers, a file (policy.py), a file and a name (policy.py:Name) or an importable"
-            " module (package.module:Class)"
-        ) from error
+        file = path.with_name(f"{path.name}.py")
+        meant = f"; did you mean '{name}.py'?" if file.is_file() else did_you_mean(name, known_names())
+        raise PolicyError(f"no policy {name!r}{meant or _WANTED}") from error
     except (Exception, SystemExit) as error:
         raise PolicyError(f"{name}: {type(error).__name__}: {error}") from error
 

@@ -88,7 +88,10 @@ class Definition:
         if schema is not None:
             return read_args(schema, args or {})
         if args:
-            raise PolicyError(f"{self.name} takes no args, but args are given: {', '.join(args)}")
+            raise PolicyError(
+                f"{self.name} takes no args, but args are given: {', '.join(args)}; a hook, or __init__ of a"
+                " class, takes them as its parameter `args`, annotated with a class of bayplan.Args"
+            )
         return None
 
     def _instance(self, settings: Args | None) -> Any:

@@ -82,7 +82,9 @@ class Reason:
         """Refuse the nodes where ``mask`` is true; ``values`` fill in ``detail``, node by node."""
         refused = np.asarray(mask)
         if refused.dtype != np.bool_:
-            raise TypeError(f"where() wants true or false a node, not {refused.dtype}")
+            raise TypeError(
+                f"where() wants true or false a node, not {refused.dtype}; compare it, as in column == 1"
+            )
         if missing := self._filled_in.difference(values):
             name = min(missing)
             raise TypeError(f"where() has no value for {{{name}}} of the detail{suggest(name, values)}")
@@ -200,20 +202,21 @@ class Verdict:
 class Score:
     """Scores with an explanation for people: ``Score(-p95, detail="p95 {p95:.3f} s", p95=p95)``."""
 
-    __slots__ = ("_values", "detail", "scores")
+    __slots__ = ("detail", "scores", "values")
 
     def __init__(self, scores: ArrayLike, *, detail: str = "", **values: Any) -> None:
         self.scores = np.asarray(scores)
         self.detail = detail
-        self._values = values
+        self.values: Mapping[str, Any] = values
+        """What fills in ``detail``, node by node."""
 
     def over(self, scores: NDArray[np.float64]) -> "Score":
         """A copy with other scores and the same detail: a hook may return the same Score again and again."""
-        return Score(scores, detail=self.detail, **self._values)
+        return Score(scores, detail=self.detail, **self.values)
 
     def explain(self, row: int) -> str:
         """The detail with the numbers of that node."""
-        return fill(self.detail, self._values, row) if self.detail else ""
+        return fill(self.detail, self.values, row) if self.detail else ""
 
 
 def fill(detail: str, values: Mapping[str, Any], row: int) -> str:

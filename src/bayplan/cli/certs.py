@@ -215,8 +215,9 @@ def _secrets(directory: Path, name: str, namespace: str) -> str:
 
 
 def _table(found: "list[Found]", now: datetime) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from bayplan.cli.render import console
 
     table = Table(box=None, pad_edge=False)
     for title in ("FILE", "NAME", "CALLED", "ENDS", "DAYS LEFT", ""):
@@ -231,7 +232,7 @@ def _table(found: "list[Found]", now: datetime) -> None:
             "ended" if days <= 0 else f"{days:.0f}",
             each.note,
         )
-    Console().print(table)
+    console(markup=False).print(table)
 
 
 def certificate_tools() -> ModuleType:

@@ -57,7 +57,8 @@ def _print(out: Console, finding: "Finding") -> None:
 
 def _summary(report: "Report") -> str:
     if not report.findings:
-        return f"[green]ok[/green]: no trap found, for {_kubernetes(report)}"
+        but = "; no configuration of kube-scheduler was given" if report.without_scheduler else ""
+        return f"[green]ok[/green]: no trap found, for {_kubernetes(report)}{but}"
     numbers = [
         counted(number, name, f"{name}s")
         for name in ("error", "warning", "note")

@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
-from rich.table import Table
 
-from bayplan.cli.render import console, counted, print_json
+from bayplan.cli.render import console, counted, folded, print_json
 
 if TYPE_CHECKING:
     from bayplan.runtimes.simulator.compare import Comparison, Placement
@@ -83,13 +82,13 @@ def show_comparison(found: "Comparison", *, output: str) -> None:
     out = console()
     for warning in found.warnings:
         out.print(f"[yellow]warning[/yellow] {escape(warning)}", highlight=False)
-    table = Table("", *map(escape, found.names), box=None, pad_edge=False, header_style="bold")
+    table = folded(["", *map(escape, found.names)])
     for line in figures(found):
         table.add_row(*line)
     out.print(table, highlight=False)
     if found.different:
         headings = [f"\n{escape(text)}" for text in ("pod", "change", *found.names)]
-        pods = Table(*headings, box=None, pad_edge=False, header_style="bold")
+        pods = folded(headings)
         for pod in found.different[:_SHOWN]:
             pods.add_row(escape(pod.pod), pod.change, _where(pod.first), _where(pod.second))
         out.print(pods, highlight=False)

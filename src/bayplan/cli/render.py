@@ -71,7 +71,7 @@ def show_check(report: "Report", *, output: str) -> None:
         print_json({"ok": not report.problems, **found})
         return
     headings = ("policy", "hook", "kind", "called", "reads", "where")
-    table = Table(*headings, box=None, pad_edge=False, header_style="bold")
+    table = folded(headings)
     for policy in report.policies:
         for hook in policy.hooks:
             spec = hook.spec
@@ -91,6 +91,14 @@ def show_check(report: "Report", *, output: str) -> None:
             f" {_escaped(report.done)}",
             highlight=False,
         )
+
+
+def folded(headings: Iterable[str]) -> Table:
+    """A table that breaks long words in a narrow terminal; by itself rich would cut names off."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
 
 
 def counted(number: int, one: str, more: str) -> str:

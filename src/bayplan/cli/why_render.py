@@ -173,16 +173,17 @@ def _ranking(why: "Why") -> Table:
 
 
 def _parts(node: "Ranked") -> str:
-    """``cost 67.5 + cpu 22.5``; with the hook's name where a policy has several."""
+    """``cost 67.5 (0.2 an hour) + cpu 22.5``; with the hook's name where a policy has several."""
     names = [part.policy for part in node.contributions]
 
     def name(part: "Contribution") -> str:
         return part.policy if names.count(part.policy) == 1 else f"{part.policy}.{part.hook}"
 
-    return (
-        plain_text(" + ".join(f"{name(part)} {part.points:.1f}" for part in node.contributions))
-        or "no opinion"
-    )
+    def behind(part: "Contribution") -> str:
+        return f" ({part.detail})" if part.detail else ""
+
+    said = [f"{name(part)} {part.points:.1f}{behind(part)}" for part in node.contributions]
+    return plain_text(" + ".join(said)) or "no opinion"
 
 
 def _gang(gang: "GangTried") -> list[RenderableType]:

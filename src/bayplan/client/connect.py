@@ -83,10 +83,19 @@ def from_kubeconfig(*paths: Path, context: str = "") -> Connection:
         raise ConnectError(f"kubeconfig {paths[0]}: {error}") from error
 
 
+def is_pod() -> bool:
+    """Whether this process seems to run in a pod: Kubernetes tells each container where the API server is."""
+    return all(_api_server())
+
+
+def _api_server() -> tuple[str, str]:
+    return os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
+
+
 def in_cluster() -> Connection:
     """The connection of a pod, from its service account."""
-    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
-    if not host or not port:
+    host, port = _api_server()
+    if not is_pod():
         raise ConnectError("not in a cluster: KUBERNETES_SERVICE_HOST is not set; use --kubeconfig")
     authority = _SERVICE_ACCOUNT / "ca.crt"
     try:

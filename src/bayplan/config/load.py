@@ -30,6 +30,9 @@ _WORDS = {
 _NAME = "|".join(_WORDS)
 _TYPES = re.compile(rf"`((?:{_NAME})(?: \| (?:{_NAME}))*)`")
 _NOT_TEXT = re.compile(r"^Expected `str(?: \| null)?`, got `(?:bool|int|float)`$")
+_TEXT = re.compile(r", got `str`$")
+_NOT_NUMBER = re.compile(r"^Expected `(?:int|float)")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _ZERO = re.compile(r"(?<=[<>=] )(-?\d+)\.0$")
 _ADDRESS = "; write HOST:PORT, such as 127.0.0.1:8888"
 _WRITE: dict[tuple[str | int, ...], str] = {
@@ -103,9 +106,32 @@ def explain(
     if missing := _MISSING.match(text):
         hint = _line_to_add(missing[1], _walk(kind, (*steps, missing[1])))
         return ConfigError(f"{place(document, path)}: `{missing[1]}` is missing{hint}")
+    advice = _WRITE.get(path) or _advice(message, document, path)
+    return ConfigError(f"{place(document, path)}: {in_words(message)}{advice}")
+
+
+def _advice(message: str, document: Document, path: tuple[str | int, ...]) -> str:
+    """What to do about a value of another type."""
     # To YAML `no` and `on` are no words.
-    quotes = "; put it in quotes" if _NOT_TEXT.match(message) else ""
-    return ConfigError(f"{place(document, path)}: {in_words(message)}{_WRITE.get(path, quotes)}")
+    if _NOT_TEXT.match(message):
+        return "; put it in quotes"
+    if _TEXT.search(message):
+        written = _value(document.data, path)
+        if _NOT_NUMBER.match(message) and isinstance(written, str) and _NUMBER.fullmatch(written):
+            return "; leave the quotes out"
+        if path[:1] == ("policies",) and len(path) == _ENTRY:
+            return f"; write `- use: {written}`"
+    return "; each policy begins with a dash, as in `- use: policy.py`" if path == ("policies",) else ""
+
+
+def _value(data: Any, path: tuple[str | int, ...]) -> Any:
+    """What is written at that path; ``None`` if nothing is."""
+    for step in path:
+        try:
+            data = data[step]
+        except (IndexError, KeyError, TypeError):
+            return None
+    return data
 
 
 def in_words(message: str) -> str:

@@ -41,6 +41,8 @@ class Report:
 
     findings: tuple[Finding, ...]
     setting: Setting
+    without_scheduler: bool = False
+    """Whether the files have no configuration of kube-scheduler: most checks had nothing to look at then."""
 
     @property
     def version(self) -> str:
@@ -74,7 +76,9 @@ def diagnose(request: Request) -> Report:
     setting = _setting(request, given)
     if not request.live:
         setting = with_files(given, setting)
-        return Report(tuple(examine(given, setting)), setting)
+        run = bool([*scheduler_containers(given.workloads)])
+        without = not (given.schedulers or given.policies or run)
+        return Report(tuple(examine(given, setting)), setting, without_scheduler=without)
     section = ClusterSection(
         source="in-cluster" if request.in_cluster else "kubeconfig",
         kubeconfig=str(request.kubeconfig.absolute()) if request.kubeconfig else "",

@@ -74,11 +74,13 @@ class Voice(Struct, frozen=True, eq=False):
     codes: NDArray[np.int16] | None = None
     """Of a filter: for each refused row, the number of its reason in ``reasons``, from 1."""
     values: tuple[Mapping[str, Any], ...] = ()
-    """For each reason, the values of its detail, for the refused rows only."""
+    """For each reason, the values of its detail, for the refused rows only; of a score, one for all rows."""
     normalised: NDArray[np.float32] | None = None
     """Of a score: each node's score, 0 to 100, NaN for no opinion."""
     raw: NDArray[np.float32] | None = None
     """Of a score: the numbers that the hook returned."""
+    score_detail: str = ""
+    """Of a score: the format string of its detail; ``values`` has the values for each node."""
     nbytes: int = 0
     """Roughly its size in memory; set when the journal keeps it."""
 
@@ -95,6 +97,10 @@ class Voice(Struct, frozen=True, eq=False):
         code = int(self.codes[place])
         text = self.reasons[code - 1].detail
         return fill(text, self.values[code - 1], place) if text else ""
+
+    def behind(self, place: int) -> str:
+        """The numbers behind the score of the node at that position, in the words of the hook."""
+        return fill(self.score_detail, self.values[0], place) if self.score_detail else ""
 
     def weigh(self) -> int:
         """Work out `nbytes`."""

@@ -1,6 +1,7 @@
 """Calls a hook, and turns every exception of it into a named failure."""
 
 import difflib
+import re
 import time
 import traceback
 from collections.abc import Callable
@@ -17,6 +18,12 @@ from bayplan.authoring.registry import Hook
 T = TypeVar("T")
 
 FailureKind = Literal["exception", "bad-result", "unknown-node", "overrun"]
+
+_LOOKED_UP = re.compile(
+    r"\b(labels|annotations|node_selector|requests|allocatable|capacity|requested|free)\["
+)
+_OF_BOOLS = re.compile(r"ufunc '(invert|bitwise_and|bitwise_or|bitwise_xor)' not supported")
+_NUMBERS = "; a column of numbers is compared first, a label that is read as bool too: nodes[...] == 1"
 
 CURRENT_POD: ContextVar[str] = ContextVar("bayplan_pod", default="")
 """The pod that is being judged, for log lines written inside a hook."""
@@ -132,8 +139,15 @@ def _explain(hook: Hook, error: BaseException) -> str:
     if frames:
         at = f"{wanted.rpartition('/')[2]}:{frames[-1].lineno}"
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-    message = safe_text(error) + _meant(error)
+    message = safe_text(error) + (_meant(error) or _instead(error, frames[-1].line if frames else ""))
     return f"{at} {hook.name}: {type(error).__name__}{': ' if message else ''}{message}{notes}"
+
+
+def _instead(error: BaseException, line: str | None) -> str:
+    """``; write .get('team') ...`` after ``pod.labels["team"]``; ``line`` is the one that raised."""
+    if not isinstance(error, KeyError) or not _LOOKED_UP.search(line or ""):
+        return ""
+    return f"; write .get({safe_text(error)}) where it may be missing"
 
 
 def _meant(error: BaseException) -> str:
@@ -143,7 +157,7 @@ def _meant(error: BaseException) -> str:
         instead = "; for `if a` return REASON.where(a)"
         return f"{instead}; of columns write ~a, a & b, a | b in place of not, and, or"
     if isinstance(error, TypeError):
-        return option_meant(error)
+        return _NUMBERS if _OF_BOOLS.search(safe_text(error)) else option_meant(error)
     if not isinstance(error, AttributeError) or not error.name or error.obj is None:
         return ""
     if isinstance(error.obj, dict) and error.name in error.obj:

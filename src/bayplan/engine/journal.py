@@ -197,9 +197,10 @@ def _heard(outcome: Outcome) -> Voice:
         reasons=outcome.verdict.reasons if outcome.verdict else (),
         rows=rows,
         codes=codes,
-        values=values,
+        values=(score.values,) if score is not None and score.detail else values,
         normalised=None if outcome.normalised is None else outcome.normalised.astype(np.float32),
         raw=None if score is None else np.asarray(score.scores, dtype=np.float32),
+        score_detail="" if score is None else score.detail,
     )
 
 
@@ -214,11 +215,13 @@ def refused_rows(
         return _NO_ROWS, _NO_CODES, ()
     refused = verdict.refused.nonzero()[0]
     places = refused if verdict.places is None else verdict.places[refused]
-    values = tuple(
-        {name: _chosen(value, places, len(verdict.codes)) for name, value in by_name.items()}
-        for by_name in verdict.values
-    )
+    values = tuple(chosen(by_name, places, len(verdict.codes)) for by_name in verdict.values)
     return refused.astype(np.uint32), verdict.codes[refused], values
+
+
+def chosen(values: Mapping[str, Any], places: NDArray[np.intp], count: int) -> dict[str, Any]:
+    """The values of a detail for some of ``count`` rows."""
+    return {name: _chosen(value, places, count) for name, value in values.items()}
 
 
 def _chosen(value: Any, places: NDArray[np.intp], count: int) -> Any:

@@ -40,6 +40,8 @@ class Contribution(Struct, frozen=True, rename="camel"):
     weight: float
     points: float
     """The hook's part of the node's total."""
+    detail: str = ""
+    """The numbers behind the score, if the hook tells them."""
 
 
 class Ranked(Struct, frozen=True, rename="camel"):
@@ -98,6 +100,8 @@ def _contributions(heard: list[Voice], row: int) -> list[Contribution]:
     speaking = [(voice, score) for voice, score in scores if not np.isnan(score)]
     weights = sum(voice.weight for voice, _ in speaking) or 1.0
     return [
-        Contribution(voice.policy, voice.hook, score, voice.weight, score * voice.weight / weights)
+        Contribution(
+            voice.policy, voice.hook, score, voice.weight, score * voice.weight / weights, voice.behind(row)
+        )
         for voice, score in speaking
     ]

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.scope import EVERY_POD
-from bayplan.authoring.verdict import Reason, Verdict
+from bayplan.authoring.verdict import Reason, Score, Verdict
 from bayplan.engine.combine import combine, normalise
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
 from bayplan.engine.decision import Outcome, Rows
 from bayplan.engine.entry import Voice, value_bytes
 from bayplan.engine.guard import Attempt
-from bayplan.engine.journal import refused_rows
+from bayplan.engine.journal import chosen, refused_rows
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 
@@ -46,6 +46,8 @@ class HookResults(Struct, frozen=True, eq=False):
     weight: float
     range: tuple[float, float] | None
     best: Literal["high", "low"]
+    score: Score | None
+    """Of a score: what the hook returned, if it has a detail."""
 
     @classmethod
     def of(cls, outcome: Outcome) -> "HookResults":
@@ -62,6 +64,7 @@ class HookResults(Struct, frozen=True, eq=False):
             outcome.weight,
             spec.range,
             spec.best,
+            outcome.score if outcome.score is not None and outcome.score.detail else None,
         )
 
     def points(self, rows: Rows) -> Floats | None:
@@ -82,6 +85,8 @@ class HookResults(Struct, frozen=True, eq=False):
         """The hook's result for these nodes, in the journal's form."""
         verdict, points = self.verdict_on(rows), self.points(rows)
         refused, codes, values = refused_rows(verdict)
+        if self.score is not None:
+            values = (chosen(self.score.values, rows, self.score.scores.size),)
         return Voice(
             policy=self.policy,
             hook=self.hook,
@@ -94,12 +99,15 @@ class HookResults(Struct, frozen=True, eq=False):
             values=values,
             normalised=None if points is None else points.astype(np.float32),
             raw=None if self.scores is None else self.scores[rows].astype(np.float32),
+            score_detail="" if self.score is None else self.score.detail,
         )
 
     @property
     def nbytes(self) -> int:
         """Roughly its size in memory."""
         parts: list[Any] = [] if self.scores is None else [self.scores]
+        if self.score is not None:
+            parts += self.score.values.values()
         if self.verdict is not None:
             by_name: Sequence[Mapping[str, Any]] = self.verdict.values
             parts += [self.verdict.codes, *(value for values in by_name for value in values.values())]

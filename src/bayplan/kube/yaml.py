@@ -113,25 +113,53 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _begins_with_a_tab(text: str | bytes, line: int) -> bool:
+def _line(text: str | bytes, number: int) -> str:
     raw = text.encode(errors="replace") if isinstance(text, str) else text
-    return raw.split(b"\n")[line].lstrip(b" ")[:1] == b"\t"
+    # The end of the text counts as a line of its own.
+    return b"".join(raw.split(b"\n")[number : number + 1]).decode(errors="replace")
 
 
 def _explain(error: yaml.YAMLError, source: str, text: str | bytes) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
     where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-    if (
-        mark
-        and problem == "found character that cannot start any token"
-        and _begins_with_a_tab(text, mark.line)
-    ):
-        problem = "a tab, where YAML wants spaces"
+    if mark:
+        begun = getattr(error, "context_mark", None) or mark
+        problem = _in_words(problem, _line(text, mark.line), mark.column, since=begun.line + 1)
+    return f"{where}: not valid YAML: {problem}"
+
+
+def _in_words(problem: str, line: str, column: int, *, since: int) -> str:
+    """What libyaml says, and what to do about it; most who meet it wrote an expression without quotes.
+
+    ``since`` is the number of the line where the value began that could not be read.
+    """
+    before, first = line[:column].rstrip(), line[column : column + 1]
+    if problem == _NO_START and line.lstrip(" ").startswith("\t"):
+        return "a tab, where YAML wants spaces"
+    if problem == _NO_KEY and before.endswith(("'", '"')):
+        quote = before[-1]
+        return f"text after the closing {quote}; a text with {quote} in it needs the other quotes around it"
     # Mostly an expression, `a ? b : c`, or a line that stands a space too far to the right.
     if problem == "mapping values are not allowed in this context":
-        problem = "a `: ` where no key can be; a text that has one needs quotes, and keys one indentation"
-    return f"{where}: not valid YAML: {problem}"
+        return "a `: ` where no key can be; a text that has one needs quotes, and keys one indentation"
+    advice = _ADVICE.get(problem)
+    return f"{problem}; {advice.format(first=first, since=since)}" if advice else problem
+
+
+_NO_START = "found character that cannot start any token"
+_NO_KEY = "did not find expected key"
+_QUOTES = "a text that begins with {first} needs quotes"
+_ADVICE = {
+    _NO_START: _QUOTES,
+    _NO_KEY: "keys of one mapping need one indentation",
+    "did not find expected alphabetic or numeric character": _QUOTES.format(first="* or &"),
+    "found undefined alias": _QUOTES.format(first="*"),
+    "found unexpected end of stream": "a quote of line {since} is not closed",
+    "found unknown escape character": (
+        "between double quotes a backslash is written twice, between single quotes once"
+    ),
+}
 
 
 class _Builder:
@@ -208,7 +236,8 @@ class _Builder:
         try:
             return self._scalars.construct_object(node)
         except yaml.constructor.ConstructorError as error:
-            raise YamlError(f"{self._source}:{line}: tag {node.tag!r} is not allowed") from error
+            quotes = f"; {_QUOTES.format(first='!')}" if not node.tag.startswith(_TAG) else ""
+            raise YamlError(f"{self._source}:{line}: tag {node.tag!r} is not allowed{quotes}") from error
         except (ValueError, LookupError) as error:
             kind = node.tag.removeprefix(_TAG)
             raise YamlError(f"{self._source}:{line}: {node.value[:60]!r} is no {kind}") from error

@@ -74,6 +74,11 @@ class HookLine(Struct, frozen=True, rename="camel", omit_defaults=True):
     scores: Packed | None = None
     """For a score: 0 to 100 per node, NaN for no opinion."""
     raw: Packed | None = None
+    detail: str = ""
+    """For a score: the format string of its detail; ``values`` has its names for each node."""
+    values: dict[str, Value] = {}
+    details: list[str] = []
+    """The finished details of all nodes, if they cannot be written as a format string with values."""
 
 
 class PodLine(Struct, frozen=True, rename="camel"):

@@ -107,6 +107,7 @@ def _pod_line(pod: PodRef) -> PodLine:
 
 def _hook_line(voice: Voice) -> HookLine:
     refuses = voice.rows is not None and voice.codes is not None and voice.rows.size > 0
+    detail, values, details = _told(voice)
     return HookLine(
         policy=voice.policy,
         hook=voice.hook,
@@ -122,7 +123,20 @@ def _hook_line(voice: Voice) -> HookLine:
         codes=_array(voice.codes),
         scores=_array(voice.normalised),
         raw=_array(voice.raw),
+        detail=detail,
+        values=values,
+        details=details,
     )
+
+
+def _told(voice: Voice) -> tuple[str, dict[str, Value], list[str]]:
+    """The detail of a score: a format string and its values, or the finished texts."""
+    if not voice.score_detail or voice.raw is None:
+        return "", {}, []
+    packed = pack_values(voice.values[0]) if _is_plain(voice.score_detail) else None
+    if packed is None:
+        return "", {}, [voice.behind(place) for place in range(len(voice.raw))]
+    return voice.score_detail, packed, []
 
 
 def _reason_line(voice: Voice, code: int) -> ReasonLine:
@@ -156,6 +170,10 @@ def _voice(line: HookLine, count: int) -> Voice:
         codes = _codes(line.codes, len(rows), most=len(line.reasons), least=1)
         if rows.size and int(rows.max()) >= count:
             raise RecordingError("a refused node that was not asked about")
+    detail = line.detail if _is_plain(line.detail) else ""
+    behind: dict[str, Any] = unpack_values(line.values)
+    if line.details:
+        detail, behind = _FILLED, {"detail": line.details}
     told = [_reason(reason, codes, code) for code, reason in enumerate(line.reasons, start=1)]
     return Voice(
         policy=line.policy,
@@ -170,9 +188,10 @@ def _voice(line: HookLine, count: int) -> Voice:
         reasons=tuple(reason for reason, _ in told),
         rows=rows,
         codes=codes,
-        values=tuple(values for _, values in told),
+        values=(behind,) if detail else tuple(values for _, values in told),
         normalised=_scores(line.scores, count),
         raw=_scores(line.raw, count),
+        score_detail=detail,
     )
 
 

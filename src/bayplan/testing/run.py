@@ -12,12 +12,13 @@ import msgspec
 from bayplan.authoring.hooks import HOOK, PolicyError
 from bayplan.authoring.load import Definition, definitions, load
 from bayplan.authoring.registry import Policy
+from bayplan.config.load import explain
 from bayplan.engine.commit import commit
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision
 from bayplan.kube.meta import NO_META
 from bayplan.kube.pod import Pod
-from bayplan.kube.yaml import suggest
+from bayplan.kube.yaml import Document, suggest
 from bayplan.snapshot.cluster import Snapshot
 
 
@@ -67,6 +68,8 @@ def run_policy(
     if not isinstance(cluster, Snapshot):
         kinds = "as of make_cluster([...]) or load_snapshot(...)"
         raise TypeError(f"run_policy() wants a cluster, {kinds}, not {type(cluster).__name__}")
+    if not isinstance(pod, Pod):
+        raise TypeError(f"run_policy() wants a pod, as of make_pod(...), not {type(pod).__name__}")
     policies = ready(policy, args)
     question = Question(pod, cluster.nodes, cluster, now or datetime.now(UTC))
     filtered = filter_nodes(policies, question)
@@ -121,7 +124,17 @@ def ready(policy: Any, args: dict[str, Any] | None) -> list[Policy]:
         return [policy]
     if isinstance(policy, list | tuple):
         return [made for one in policy for made in ready(one, args)]
-    return [definition.make(args=args) for definition in _definitions(policy)]
+    return [_made(definition, args) for definition in _definitions(policy)]
+
+
+def _made(definition: Definition, args: dict[str, Any] | None) -> Policy:
+    try:
+        return definition.make(args=args)
+    except msgspec.ValidationError as error:
+        told = explain(error, Document("args", args, {}), definition.schema, base=())
+        # As in a configuration, but there is no line: ``priceLabl: unknown key; did you mean 'priceLabel'?``.
+        error.add_note(f"args of {definition.name}: {str(told).partition(': ')[2]}")
+        raise
 
 
 def _definitions(policy: Any) -> Sequence[Definition]:

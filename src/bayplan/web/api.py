@@ -52,6 +52,7 @@ class VoiceDetail(Struct, frozen=True, rename="camel"):
     reasons: list[str]
     """The reason of each node that it refused; ``""`` where it did not."""
     details: list[str]
+    """The detail of each node that it refused; of a score, the numbers behind the score of each node."""
     scores: list[float | None]
     """0 to 100 a node; null for no opinion."""
     raw: list[float | None]
@@ -189,6 +190,8 @@ def _voice(voice: Voice, count: int) -> VoiceDetail:
     for row, reason, text in voice.refusals():
         reasons[row], details[row] = reason.text, text
     refuses = voice.rows is not None
+    if voice.score_detail:
+        details = [voice.behind(row) for row in range(count)]
     return VoiceDetail(
         policy=voice.policy,
         hook=voice.hook,
@@ -199,7 +202,7 @@ def _voice(voice: Voice, count: int) -> VoiceDetail:
         void=voice.void,
         failure=voice.failure,
         reasons=reasons if refuses else [],
-        details=details if refuses else [],
+        details=details if refuses or voice.score_detail else [],
         scores=_numbers(voice.normalised),
         raw=_numbers(voice.raw),
     )

@@ -123,11 +123,11 @@ def _said(voice: Voice, place: int, refused: Mapping[int, int]) -> Child:
     if voice.normalised is not None:
         value = float(voice.normalised[place])
         raw = None if voice.raw is None else f"{float(voice.raw[place]):g} before it was put on the scale"
-        return (
-            tag("span", "no opinion", class_="quiet")
-            if np.isnan(value)
-            else tag("span", f"{value:.1f}", title=raw)
-        )
+        if np.isnan(value):
+            return tag("span", "no opinion", class_="quiet")
+        behind = voice.behind(place)
+        told = tag("span", f" {behind}", class_="quiet") if behind else None
+        return [tag("span", f"{value:.1f}", title=raw), told]
     if place not in refused or voice.codes is None:
         return tag("span", "·", class_="quiet", title="did not refuse it")
     at = refused[place]

@@ -44,7 +44,8 @@ def first_lines(folder: Path, *flags: str) -> str:
 def test_a_problem_of_the_dry_run_is_called_so(folder: Path) -> None:
     said = first_lines(folder)
 
-    assert "dry run: policy.py:6 rack: KeyError: 'rack' (on node rehearsal-0); serving all the same," in said
+    problem = "KeyError: 'rack'; write .get('rack') where it may be missing (on node rehearsal-0)"
+    assert f"dry run: policy.py:6 rack: {problem}; serving all the same," in said
     assert "serving all the same, its failurePolicy will answer\n" in said
 
 

@@ -33,6 +33,7 @@ _OTHER_LANGUAGES = (
     (re.compile(r"and\b"), "CEL has && for and"),
     (re.compile(r"or\b"), "CEL has || for or"),
     (re.compile(r"if\b"), "CEL has a ? b : c for if and else"),
+    (re.compile(r"=~"), "CEL has text.matches('^a') for =~"),
     (re.compile(r"=(?!=)"), "CEL compares with =="),
 )
 _NOT = re.compile(r"\bnot\s+$")

@@ -24,9 +24,18 @@ def ask_verification(server: str) -> Verification:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - checked above
             return _VERIFICATION.decode(response.read())
     except urllib.error.HTTPError as error:
-        said = error.read().decode(errors="replace")
+        said = _said(error.read())
         if "html" in error.headers.get("Content-Type", ""):
             said = "this is a page for people; the ops address is another one (--ops-listen)"
         raise AskError(f"{url}: {said[:300]}") from error
     except (OSError, msgspec.MsgspecError) as error:
-        raise AskError(f"{url}: {error}; is Bayplan running there?") from error
+        problem = error.reason if isinstance(error, urllib.error.URLError) else error
+        raise AskError(f"{url}: {problem}; is Bayplan running there?") from error
+
+
+def _said(body: bytes) -> str:
+    """The text of an error; ours are ``{"Error": "..."}``."""
+    try:
+        return str(msgspec.json.decode(body, type=dict[str, str])["Error"])
+    except (msgspec.MsgspecError, KeyError):
+        return body.decode(errors="replace")

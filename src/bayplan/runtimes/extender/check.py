@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from bayplan import __version__
 from bayplan.authoring.scope import EVERY_POD
+from bayplan.client.connect import Connection, is_pod
+from bayplan.client.errors import ConnectError
 from bayplan.config.candidate import candidate_path, load_candidate
 from bayplan.config.check import Report, faults, hints, refuse, refuse_hopeless
-from bayplan.config.cluster import take_snapshot
+from bayplan.config.cluster import open_cluster, take_snapshot
 from bayplan.config.different_pods import different_pods, one_more
 from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.in_time import LONGER
@@ -23,6 +25,12 @@ _NO_PODS = (
     "the snapshot has no pods, so every node looks empty; make it anew:"
     " kubectl get nodes,pods -A -o json > FILE"
 )
+_NOT_THERE = (
+    "cluster.source is in-cluster, and this is no pod of a cluster: hooks were tried on made-up nodes only."
+    " To try them on nodes of yours too, give --snapshot cluster.json or --kubeconfig FILE"
+)
+# Stands for the API server of the cluster that the configuration is meant for: nobody calls it.
+_ELSEWHERE = Connection("https://kubernetes.default.svc", None)
 _POD = "--pod pod.yaml"
 _POD_OR_NODES = "--pod pod.yaml, or the nodes of a cluster: --snapshot cluster.json"
 
@@ -34,17 +42,21 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     """
     loaded = load_all(files, flags)
     refuse(loaded, where=f"{flags.config}: " if flags.config else "")
-    options = options_from(loaded, version=__version__)
+    opened = _opened(loaded, asked=bool(flags.in_cluster))
+    options = options_from(loaded, version=__version__, opened=opened)
     if options.tls is not None:
         options.tls.context()
-    cluster = options.snapshot or take_snapshot(loaded.config.cluster, loaded.base)
+    elsewhere = options.connection is _ELSEWHERE
+    cluster = options.snapshot
+    if cluster is None and not elsewhere:
+        cluster = take_snapshot(loaded.config.cluster, loaded.base)
     there = different_pods(cluster.pods) if cluster is not None and cluster.pods_known else []
     lines = Lines(loaded.policies)
     rehearsal = _rehearse(loaded, cluster, given=pods, there=there, lines=lines)
     problems = rehearsal.failures + rehearsal.late + faults(loaded.policies) + _of_candidate(loaded)
     if options.snapshot is not None and options.snapshot.pods_known and not options.snapshot.pods:
         problems.append(_NO_PODS)
-    better = list(rehearsal.cut_short)
+    better = [*([_NOT_THERE] if elsewhere else []), *rehearsal.cut_short]
     if cluster is not None:
         better += label_hints(loaded.policies, cluster.nodes)
         better += resource_hints(loaded.policies, cluster.nodes)
@@ -60,6 +72,20 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
         _not_run(loaded, rehearsal, lines),
         in_part=bool(not_run),
     )
+
+
+def _opened(loaded: Loaded, *, asked: bool) -> tuple[Snapshot | None, Connection | None]:
+    """The cluster; `_ELSEWHERE` for a configuration that will run in a pod, and is checked outside of it.
+
+    ``asked``: the command line itself says that this is a pod.
+    """
+    section = loaded.config.cluster
+    try:
+        return open_cluster(section, loaded.base)
+    except ConnectError as error:
+        if section.source == "in-cluster" and not asked and not is_pod():
+            return None, _ELSEWHERE
+        raise ConnectError(f"{error}; or read nodes and pods from a file: --snapshot FILE") from error
 
 
 def _rehearse(

@@ -110,11 +110,13 @@ def check_section(loaded: Loaded) -> None:
         _margin_seconds(extender)
 
 
-def options_from(loaded: Loaded, *, version: str) -> Options:
-    """The options that the configuration asks for; reads the snapshot or the kubeconfig."""
+def options_from(
+    loaded: Loaded, *, version: str, opened: tuple[Snapshot | None, Connection | None] | None = None
+) -> Options:
+    """The options that the configuration asks for; reads the snapshot or the kubeconfig if not ``opened``."""
     config, policies, base = loaded.config, loaded.policies, loaded.base
     extender = config.extender
-    snapshot, connection = open_cluster(config.cluster, base)
+    snapshot, connection = opened or open_cluster(config.cluster, base)
     return Options(
         policies=policies,
         sources=loaded.sources,
