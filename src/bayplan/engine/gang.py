@@ -68,6 +68,8 @@ class Plan:
     """The misfit of every domain that was tried."""
     domains: int = 0
     """How many domains there are."""
+    first: Choice | None = None
+    """The choice for the first member over all domains, also those not tried; ``None`` if the gang fits."""
 
     @property
     def fits(self) -> bool:
@@ -120,7 +122,7 @@ def plan_gang(
         if plan.misfit.error:
             break
     assert best is not None, "there is a domain, and one at least is tried"
-    return replace(best, misfits=misfits, domains=len(domains))
+    return replace(best, misfits=misfits, domains=len(domains), first=first)
 
 
 def _nowhere(misfit: Misfit) -> Plan:

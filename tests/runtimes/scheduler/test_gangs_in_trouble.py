@@ -262,3 +262,28 @@ async def test_a_surprise_with_a_gang_counts_as_errors_and_each_member_is_told(
     text = "gang default/g: RuntimeError: what was that"
     assert stage.told.said == {"g-0": text, "g-1": text}
     assert stage.inbox.queue.count("backoff") == 2
+
+
+async def test_what_helps_in_a_rack_that_refused_the_first_member_brings_the_gang_back(stages: Any) -> None:
+    """Another rack was tried, for it had a node for that member, and had too little room for all."""
+    hot = True
+
+    @bayplan.filter
+    def cool(pod, node):  # type: ignore[no-untyped-def]
+        if hot and node.labels["rack"] == "large":
+            return bayplan.Reason("too hot", helped_by={"source:heat"})
+        return None
+
+    stage = stages(policies=(*DEFAULT, Definition("own", (("cool", cool),), None, ()).make()))
+    stage.node("s1", rack="small", cpu=1)
+    stage.node("l1", rack="large", cpu=8)
+    stage.gang("g", 2, within="rack")
+    await stage.settle()
+    assert "does not fit in rack small, the best of 2" in stage.told.said["g-0"]
+
+    hot = False
+    stage.inbox.told(frozenset({"source:heat"}))
+    stage.clock.now += 10
+    await stage.settle()
+
+    assert set(stage.places().values()) == {"l1"}

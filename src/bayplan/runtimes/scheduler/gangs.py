@@ -273,8 +273,12 @@ class Gangs:
 
 
 def _helped_by(plan: Plan) -> News:
-    """The topics that may help; more room always does, since domains that are too small were not judged."""
-    topics = _ROOM.union(*(helped_by(misfit.choice) for misfit in plan.misfits))
+    """The topics that may help; more room always does, since domains that are too small were not judged.
+
+    Domains that refuse the first member were not judged either, except for that member.
+    """
+    refused = [misfit.choice for misfit in plan.misfits] + ([plan.first] if plan.first is not None else [])
+    topics = _ROOM.union(*map(helped_by, refused))
     return ANYTHING if topics >= ANYTHING else topics
 
 
