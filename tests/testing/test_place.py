@@ -174,3 +174,16 @@ def test_the_answer_is_a_placed() -> None:
 def test_pods_of_one_name_cannot_be_told_apart() -> None:
     with pytest.raises(ValueError, match="two pods have the same name"):
         place(PROFILE, [make_pod(), make_pod()], make_cluster(["one"]))
+
+
+def test_who_joins_a_gang_and_has_no_place_does_not_keep_others_from_joining_it() -> None:
+    there = [member(n, size=2, node="one") for n in range(2)]
+    cluster = make_cluster([make_node("one", cpu=8)], there)
+
+    said = place(PROFILE, [member(2, size=2, cpu="5"), member(3, size=2, cpu="2")], cluster)
+
+    assert said.nodes == {"train-3": "one"}
+    assert said.refused == {
+        "train-2": "0/1 nodes are available: 1 Insufficient cpu."
+        " gang default/train: its 2 members have their nodes. A gang evicts nobody."
+    }

@@ -107,7 +107,8 @@ class _Settling:
         plan = self._plan(company.gang, unit, pinned=company.pinned(self._found.cluster))
         if plan.misfit is not None:
             own, others = company.refusal(plan)
-            self._refuse(company, plan.misfit.error or others)
+            if company.needed:
+                self._refuse(company, plan.misfit.error or others)
             self._found.refused[plan.misfit.pod.uid] = plan.misfit.error or own
         elif plan.domain:
             self._found.domains[company.key] = plan.domain
