@@ -19,7 +19,7 @@ _NO_PODS = np.iinfo(np.int64).max
 class _LowestPriority(PodColumn):
     """The lowest priority of the pods on each node, kept from search to search.
 
-    Where it is not lower than that of a waiting pod, no eviction helps. Where all pods have the same priority,
+    Where it is not lower than that of a waiting pod, no eviction helps. If all pods have the same priority,
     that is everywhere, and thousands of pods may wait.
     """
 

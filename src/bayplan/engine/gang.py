@@ -28,6 +28,8 @@ from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.draft import Draft
 
 Rows = NDArray[np.intp]
+# How many nodes the kept decisions of a plan may have together; a node takes 100 to 300 bytes in each.
+_KEPT_ROWS = 400_000
 Look = Callable[[Snapshot, Pod], Snapshot]
 """Adds to a cluster the readings of sources that are queried for one member."""
 
@@ -37,7 +39,8 @@ class Seat:
     """A member and the node for it."""
 
     pod: Pod
-    choice: Choice
+    choice: Choice | None
+    """``None`` for the later members of a large gang: their decisions would take gigabytes together."""
     node: str
     annotations: Mapping[str, str] = field(default_factory=dict)
     """The annotations to bind it with."""
@@ -159,7 +162,8 @@ class _Trying:
             found = self._seat(pod, self._look(draft.snapshot, pod), domain)
             if isinstance(found, Misfit):
                 return Plan(tuple(seats), name, found, (found,))
-            seats.append(found)
+            kept = len(seats) * len(self._cluster.rows) < _KEPT_ROWS
+            seats.append(found if kept else replace(found, choice=None))
             draft.place(pod, found.node, found.annotations)
         return Plan(tuple(seats), name)
 

@@ -139,3 +139,15 @@ async def test_those_who_come_late_do_not_wait_for_each_other_and_are_told_of_th
     assert (stage.count("placed"), stage.count("refused")) == (1, 0), "the gang is placed"
     stage.later(3600)
     assert stage.count("timeout") == 0
+
+
+async def test_members_without_a_kept_decision_are_placed_like_all_others(
+    stage: GangStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayplan.engine.gang._KEPT_ROWS", 10 * SIZE // 2)
+    stage.gang("g", SIZE)
+
+    await stage.settle()
+
+    assert len(stage.places()) == SIZE
+    assert {decision.pod.name for decision in stage.decisions} == {f"g-{number}" for number in range(10)}

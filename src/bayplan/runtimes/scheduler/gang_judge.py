@@ -82,10 +82,10 @@ class GangJudge:
     def _write_down(self, band: Band, plan: Plan, cluster: Snapshot) -> None:
         """Record each member's decision; members that would fit get one that says whom they wait for."""
         if plan.misfit is None:
-            for seat in plan.seats:
-                self._record("filter", seat.choice.filtered)
-                if seat.choice.scored is not None:
-                    self._record("prioritize", seat.choice.scored)
+            for choice in (seat.choice for seat in plan.seats if seat.choice is not None):
+                self._record("filter", choice.filtered)
+                if choice.scored is not None:
+                    self._record("prioritize", choice.scored)
             return
         self._record("filter", plan.misfit.choice.filtered)
         told = refusal(band, plan)
