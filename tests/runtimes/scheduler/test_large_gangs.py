@@ -1,12 +1,17 @@
 """A gang of a thousand: who comes or goes is one of many, and the others are not looked at for that."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from bayplan.kube.pod import Pod
 from bayplan.runtimes.scheduler import gangs
 from bayplan.runtimes.scheduler.band import muster
+from bayplan.snapshot.sources import NO_READINGS, Readings
 from tests.runtimes.scheduler.gang_stage import GangStage
 
 SIZE = 60
@@ -151,3 +156,30 @@ async def test_members_without_a_kept_decision_are_placed_like_all_others(
 
     assert len(stage.places()) == SIZE
     assert {decision.pod.name for decision in stage.decisions} == {f"g-{number}" for number in range(10)}
+
+
+async def test_a_source_is_asked_about_several_members_at_a_time(
+    stage: GangStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other pod is judged meanwhile, and an answer may take half a second."""
+    asked: list[str] = []
+    under_way, most = 0, 0
+
+    async def about(pod: Pod, *_: Any, **__: Any) -> Readings:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        asked.append(pod.name)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return NO_READINGS
+
+    sources = SimpleNamespace(asked={"inventory": None}, current=NO_READINGS, about=about)
+    monkeypatch.setattr(GangStage, "sources", sources)
+    stage.gang("g", SIZE)
+
+    await stage.settle()
+
+    assert most == 8
+    assert Counter(asked) == {f"g-{number}": 1 for number in range(SIZE)}
+    assert len(stage.places()) == SIZE

@@ -1,5 +1,6 @@
 """Judges a gang in a policy thread, and records a decision for each member."""
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,6 +21,9 @@ from bayplan.state.sources.book import Sources
 
 PATIENCE_SECONDS = 0.005
 """A small gang takes a few milliseconds; the event loop goes on beside larger ones."""
+# About so many members a source is asked at a time: no other pod is judged until it has answered for all.
+# Each call has a deadline, so more of them would wait for a connection, and time out.
+_ASKED_AT_ONCE = 8
 
 
 class GangJudge:
@@ -101,4 +105,11 @@ async def _readings(
     if not sources.asked:
         return dict.fromkeys((pod.uid for pod in pods), sources.current)
     names = list(cluster.nodes.names)
-    return {pod.uid: await sources.about(pod, names, wanted=sources_for(policies, pod)) for pod in pods}
+    hands = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+    async def about(pod: Pod) -> Readings:
+        async with hands:
+            return await sources.about(pod, names, wanted=sources_for(policies, pod))
+
+    found = await asyncio.gather(*map(about, pods))
+    return {pod.uid: readings for pod, readings in zip(pods, found, strict=True)}
