@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +21,6 @@ from bayplan.engine.gang_record import over_all
 from bayplan.engine.guard import Attempt
 from bayplan.engine.memory import Memory
 from bayplan.engine.unschedulable import unschedulable
-from bayplan.kube.meta import NO_META
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.draft import Draft
@@ -190,12 +188,3 @@ class _Trying:
         """A choice over all nodes; members are mostly alike, and only the nodes of those before differ."""
         attempt = self._attempt
         return choose(self._policies, pod, here, now=attempt.now, attempt=attempt, memory=self._memory)
-
-
-def with_annotations(pod: Pod, annotations: Mapping[str, str]) -> Pod:
-    """The pod with the annotations of its allocation, so that the next member sees it taken."""
-    if not annotations:
-        return pod
-    metadata = pod.metadata or NO_META
-    both = {**pod.annotations, **annotations}
-    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(metadata, annotations=both))
