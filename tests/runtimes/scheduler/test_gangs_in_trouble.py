@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import bayplan
 from bayplan import Gang
 from bayplan.authoring.load import Definition
 from bayplan.client.errors import ApiError
+from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.state import ledger as ledger_module
 from bayplan.testing import make_pod
 from tests.runtimes.scheduler.gang_stage import DEFAULT, GangStage
@@ -287,3 +289,22 @@ async def test_what_helps_in_a_rack_that_refused_the_first_member_brings_the_gan
     await stage.settle()
 
     assert set(stage.places().values()) == {"l1"}
+
+
+async def test_what_happens_while_a_source_is_asked_about_members_counts(
+    stages: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = stages()
+    stage.node("n1", cpu=2)
+
+    async def about(*_: object, **__: object) -> Readings:
+        stage.cache.put_pod(make_pod("theirs", uid="theirs", node="n1", cpu=1))
+        return NO_READINGS
+
+    sources = SimpleNamespace(asked={"inventory": None}, current=NO_READINGS, about=about)
+    monkeypatch.setattr(GangStage, "sources", sources)
+    stage.gang("g", 2)
+
+    await stage.settle()
+
+    assert stage.places() == {"theirs": "n1"}

@@ -10,7 +10,7 @@ from bayplan.engine.gang import Plan, plan_gang
 from bayplan.engine.gang_record import waits
 from bayplan.engine.guard import Attempt
 from bayplan.kube.pod import Pod
-from bayplan.runtimes.needs import sources_for
+from bayplan.runtimes.needs import newest, sources_for
 from bayplan.runtimes.scheduler.band import Band, refusal
 from bayplan.runtimes.scheduler.generation import Generation
 from bayplan.runtimes.scheduler.inbox import Inbox
@@ -47,22 +47,23 @@ class GangJudge:
         self._ran = ran
         self._rng = rng
 
-    async def judge(self, band: Band, pods: Sequence[Pod], cluster: Snapshot) -> Plan:
+    async def judge(self, band: Band, pods: Sequence[Pod], snapshot: Callable[[], Snapshot]) -> Plan:
         """Plan these members of the gang."""
         # A reload during this attempt must not change its policies.
         with self._generation().used() as generation:
-            return await self._judge(generation, band, pods, cluster)
+            return await self._judge(generation, band, pods, snapshot)
 
     async def _judge(
-        self, generation: Generation, band: Band, pods: Sequence[Pod], cluster: Snapshot
+        self, generation: Generation, band: Band, pods: Sequence[Pod], snapshot: Callable[[], Snapshot]
     ) -> Plan:
         policies = generation.judges[pods[0].scheduler_name].policies
         for pod in pods:
             self._inbox.give_back(pod.uid)
         # Nominations count for the whole gang as they do for its least important member.
         least = min(pods, key=lambda pod: pod.priority)
-        cluster = cluster.expecting(self._inbox.nominations.before(least))
-        readings = await _readings(generation.sources, policies, pods, cluster)
+        asked = snapshot()
+        readings = await _readings(generation.sources, policies, pods, asked)
+        cluster = newest(asked, snapshot()).expecting(self._inbox.nominations.before(least))
         pinned = band.pinned(cluster)
 
         def work(attempt: Attempt) -> Plan:

@@ -212,7 +212,7 @@ class Gangs:
     async def _attempt(self, band: Band, unit: Sequence[Waiting]) -> None:
         began = time.perf_counter()
         try:
-            plan = await self._judge.judge(band, [one.pod for one in unit], self._cache.snapshot())
+            plan = await self._judge.judge(band, [one.pod for one in unit], self._cache.snapshot)
         except RequestOverrun as error:
             return self._failed(unit, str(error), began)
         self._metrics.algorithm_duration.observe(time.perf_counter() - began)
