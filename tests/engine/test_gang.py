@@ -1,5 +1,6 @@
 """A gang is judged as one unit: all members have a place, in one rack, or none has."""
 
+import cProfile
 from collections.abc import Sequence
 
 import pytest
@@ -14,6 +15,7 @@ from bayplan.engine.gang import Plan, member_order, plan_gang
 from bayplan.engine.guard import Attempt
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.row import Node
+from bayplan.state.cache import Cache
 from bayplan.testing import make_cluster, make_node, make_pod
 
 DEFAULT = Profile.default().policies
@@ -141,6 +143,7 @@ def test_the_decision_about_a_member_is_over_all_nodes_and_says_which_are_outsid
 
     (first, _) = plan(IN_RACK, members(2), make_cluster(nodes)).seats
 
+    assert first.choice is not None
     filtered = first.choice.filtered
     assert filtered.passed_names == ["in"]
     outside, small = filtered.refusal(0), filtered.refusal(2)
@@ -226,3 +229,50 @@ def test_a_gang_without_nodes_is_told_so(within: bool) -> None:
 
     assert found.misfit is not None
     assert found.misfit.sentence in ("no nodes available to schedule pods", "no node has the label rack.")
+
+
+@pytest.mark.parametrize("within", [pytest.param(True, id="in one rack"), pytest.param(False, id="anywhere")])
+def test_a_member_takes_no_more_work_in_a_large_gang_than_in_a_small_one(within: bool) -> None:
+    """Counted in calls; members that keep away from each other are counted for each one."""
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "g"}}}
+    terms = [{"weight": 1, "podAffinityTerm": apart}]
+    spec = {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}}
+    cache = Cache()
+    for number in range(20):
+        cache.put_node(node(f"n{number}", "r", cpu=64, **{"kubernetes.io/hostname": f"n{number}"}).object)
+
+    def calls(size: int) -> float:
+        pods = [make_pod(f"m-{n}", cpu=1, labels={"app": "g"}, spec=spec) for n in range(size)]
+        with cProfile.Profile() as counted:
+            assert plan(IN_RACK if within else ANYWHERE, pods, cache.snapshot()).fits
+        return sum(entry.callcount for entry in counted.getstats()) / size
+
+    # Once for what is kept, such as the columns of the table.
+    calls(1)
+    assert calls(400) < 1.2 * calls(50)
+
+
+def test_a_rule_may_read_the_list_of_pods_late_in_a_large_gang() -> None:
+    seen: list[int] = []
+
+    @bayplan.filter
+    def looks_at_the_last(pod, cluster, nodes):  # type: ignore[no-untyped-def]
+        if pod.name == "m-1499":
+            seen.append(len(cluster.pods))
+
+    cluster = make_cluster([make_node("a", cpu=2000, pods=2000)])
+
+    assert plan(ANYWHERE, members(1500), cluster, own(looks_at_the_last)).fits
+    assert seen == [1499]
+
+
+@pytest.mark.parametrize("within", [pytest.param(True, id="in one rack"), pytest.param(False, id="anywhere")])
+def test_of_a_large_gang_the_first_decisions_are_kept(within: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision has numbers for every node: those about 1,000 members on 5,000 nodes took a gigabyte."""
+    monkeypatch.setattr("bayplan.engine.gang._KEPT_ROWS", 4)
+    cluster = make_cluster([node("a", "r"), node("b", "r")])
+
+    found = plan(IN_RACK if within else ANYWHERE, members(5), cluster)
+
+    assert found.fits
+    assert [seat.choice is not None for seat in found.seats] == [True, True, False, False, False]

@@ -145,6 +145,29 @@ def test_nobody_of_the_same_priority_leaves() -> None:
     )
 
 
+def test_a_node_without_a_lower_pod_is_passed_over_without_a_look_at_its_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten thousand pods of one priority may wait for room on five thousand full nodes."""
+    looked: list[str] = []
+    on = Snapshot.pods_on
+
+    def noted(cluster: Snapshot, node: str) -> tuple[Pod, ...]:
+        looked.append(node)
+        return on(cluster, node)
+
+    monkeypatch.setattr(Snapshot, "pods_on", noted)
+    equals = [running(name, name, cpu=4, priority=100) for name in ("a", "b")]
+
+    found = room([*equals, running("low", "c", cpu=2), running("high", "c", cpu=2, priority=200)])
+
+    assert victims(found) == [("c", ["low"])]
+    assert set(looked) == {"c"}
+    assert room(equals).message == (
+        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    )
+
+
 def test_evictions_do_not_help_where_the_node_is_refused_anyway() -> None:
     full = [running("a1", "a", cpu=4, priority=100), running("b1", "b", cpu=4, priority=100)]
     full += [running("c1", "cordoned", cpu=4)]

@@ -1,5 +1,6 @@
 """Pods are placed one after another, each with those before it in sight; gangs as a whole."""
 
+import cProfile
 from typing import Any
 
 import pytest
@@ -174,3 +175,43 @@ def test_the_answer_is_a_placed() -> None:
 def test_pods_of_one_name_cannot_be_told_apart() -> None:
     with pytest.raises(ValueError, match="two pods have the same name"):
         place(PROFILE, [make_pod(), make_pod()], make_cluster(["one"]))
+
+
+def test_who_joins_a_gang_and_has_no_place_does_not_keep_others_from_joining_it() -> None:
+    there = [member(n, size=2, node="one") for n in range(2)]
+    cluster = make_cluster([make_node("one", cpu=8)], there)
+
+    said = place(PROFILE, [member(2, size=2, cpu="5"), member(3, size=2, cpu="2")], cluster)
+
+    assert said.nodes == {"train-3": "one"}
+    assert said.refused == {
+        "train-2": "0/1 nodes are available: 1 Insufficient cpu."
+        " gang default/train: its 2 members have their nodes. A gang evicts nobody."
+    }
+
+
+def test_a_pod_takes_no_more_work_where_many_pods_are() -> None:
+    """Counted in calls; each pod looked at all pods of the cluster, and kept a list of them."""
+
+    def calls(there: int, count: int) -> int:
+        cluster = make_cluster(
+            [make_node("one", cpu=100, pods=5000)], [make_pod(f"p{n}", node="one") for n in range(there)]
+        )
+        with cProfile.Profile() as counted:
+            said = place(PROFILE, [make_pod(f"new-{n}", cpu="100m") for n in range(count)], cluster)
+        assert len(said.nodes) == count
+        return sum(entry.callcount for entry in counted.getstats())
+
+    calls(1, 1)
+    few, many = (calls(there, 40) - calls(there, 20) for there in (10, 1000))
+    assert many < 1.2 * few
+
+
+def test_a_pod_that_has_a_node_does_not_take_its_own_room() -> None:
+    there = make_pod("there", cpu=3, node="small")
+    cluster = make_cluster([make_node("small", cpu=4), make_node("large", cpu=8)], [there])
+
+    said = place(PROFILE, [there], cluster)
+
+    assert said.nodes == {"there": "small"}
+    assert said.cluster.nodes["cpu.requested"].tolist() == [3000, 0]

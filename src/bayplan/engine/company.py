@@ -70,7 +70,10 @@ class Company(Generic[T]):
         if where and plan.domains > 1:
             where += f", the best of {plan.domains}"
         others = f"{self.title}: member {misfit.pod.name} does not fit{where}: {misfit.sentence}"
-        fit = f"{len(plan.seats)} other{'s' if len(plan.seats) != 1 else ''} would fit{where}"
+        if self.needed:
+            fit = f"{len(plan.seats)} other{'s' if len(plan.seats) != 1 else ''} would fit{where}"
+        else:
+            fit = f"its {self.gang.size} members have their nodes{where}"
         return f"{misfit.sentence} {self.title}: {fit}. A gang evicts nobody.", others
 
 

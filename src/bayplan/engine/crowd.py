@@ -1,10 +1,42 @@
 """The pods of one node that may be evicted, in the order in which kube-scheduler reprieves them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.kube.pod import Pod
 from bayplan.kube.workloads import PodDisruptionBudget
+from bayplan.snapshot.columns import PodColumn
+
+_NO_PODS = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class _LowestPriority(PodColumn):
+    """The lowest priority of the pods on each node, kept from search to search.
+
+    Where it is not lower than that of a waiting pod, no eviction helps. If all pods have the same priority,
+    that is everywhere, and thousands of pods may wait.
+    """
+
+    @property
+    def title(self) -> str:
+        return "LOWEST_PRIORITY"
+
+    @property
+    def meaning(self) -> str:
+        return "the lowest priority of the pods on the node"
+
+    def read_pods(self, pods: Sequence[Iterable[Pod]]) -> NDArray[Any]:
+        lowest = [min((pod.priority for pod in there), default=_NO_PODS) for there in pods]
+        return np.array(lowest, dtype=np.int64)
+
+
+LOWEST_PRIORITY = _LowestPriority()
 
 
 class Crowd:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,12 +19,15 @@ from bayplan.engine.cycle import Question, filter_and_score
 from bayplan.engine.gang_domains import Domain, read_domains, worth_trying
 from bayplan.engine.gang_record import over_all
 from bayplan.engine.guard import Attempt
+from bayplan.engine.memory import Memory
 from bayplan.engine.unschedulable import unschedulable
-from bayplan.kube.meta import NO_META
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.draft import Draft
 
 Rows = NDArray[np.intp]
+# How many nodes the kept decisions of a plan may have together; a node takes 100 to 300 bytes in each.
+_KEPT_ROWS = 400_000
 Look = Callable[[Snapshot, Pod], Snapshot]
 """Adds to a cluster the readings of sources that are queried for one member."""
 
@@ -35,7 +37,8 @@ class Seat:
     """A member and the node for it."""
 
     pod: Pod
-    choice: Choice
+    choice: Choice | None
+    """``None`` for the later members of a large gang: their decisions would take gigabytes together."""
     node: str
     annotations: Mapping[str, str] = field(default_factory=dict)
     """The annotations to bind it with."""
@@ -66,6 +69,8 @@ class Plan:
     """The misfit of every domain that was tried."""
     domains: int = 0
     """How many domains there are."""
+    first: Choice | None = None
+    """The choice for the first member over all domains, also those not tried; ``None`` if the gang fits."""
 
     @property
     def fits(self) -> bool:
@@ -118,7 +123,7 @@ def plan_gang(
         if plan.misfit.error:
             break
     assert best is not None, "there is a domain, and one at least is tried"
-    return replace(best, misfits=misfits, domains=len(domains))
+    return replace(best, misfits=misfits, domains=len(domains), first=first)
 
 
 def _nowhere(misfit: Misfit) -> Plan:
@@ -142,41 +147,44 @@ class _Trying:
         self._pick = pick
         self._look = look
         self._hands_out = allocates(policies)
+        self._memory = Memory()
 
     def fill(self, pods: Sequence[Pod], domain: Domain | None) -> Plan:
         """Place one pod after another, in a domain or anywhere, until one does not fit."""
-        seen = self._cluster
+        # A copy of the cluster for each member would be a part of the next one: a gang of a thousand would
+        # have a chain of a thousand.
+        draft = Draft(self._cluster)
         seats: list[Seat] = []
         name = domain.name if domain is not None else ""
         for pod in pods:
-            found = self._seat(pod, self._look(seen, pod), domain)
+            found = self._seat(pod, self._look(draft.snapshot, pod), domain)
             if isinstance(found, Misfit):
                 return Plan(tuple(seats), name, found, (found,))
-            seats.append(found)
-            seen = seen.expecting({found.node: [with_annotations(pod, found.annotations)]})
+            kept = len(seats) * len(self._cluster.rows) < _KEPT_ROWS
+            seats.append(found if kept else replace(found, choice=None))
+            draft.place(pod, found.node, found.annotations)
         return Plan(tuple(seats), name)
 
     def _seat(self, pod: Pod, here: Snapshot, domain: Domain | None) -> Seat | Misfit:
-        nodes = here.nodes if domain is None else here.nodes.take(domain.rows)
-        question = Question(pod, nodes, here, self._attempt.now)
-        narrow = Choice(*filter_and_score(self._policies, question, self._attempt))
-        wide = narrow if domain is None else replace(narrow, filtered=over_all(narrow.filtered, here, domain))
+        if domain is None:
+            narrow = wide = self._choose(pod, here)
+        else:
+            question = Question(pod, here.nodes.take(domain.rows), here, self._attempt.now)
+            narrow = Choice(*filter_and_score(self._policies, question, self._attempt))
+            wide = replace(narrow, filtered=over_all(narrow.filtered, here, domain))
         error = narrow.filtered.error or (narrow.scored.error if narrow.scored else "")
-        if error or not narrow.feasible:
+        if error or not narrow.found:
             return Misfit(pod, wide, unschedulable(narrow.filtered), error)
         node = self._pick(narrow.best)
         if not self._hands_out:
             return Seat(pod, wide, node)
+        question = Question(pod, here.nodes, here, self._attempt.now)
         given = allocate(self._policies, question, node, self._attempt)
         if given.refusal:
             return Misfit(pod, wide, f"{given.refusal}.")
         return Seat(pod, wide, node, given.annotations)
 
-
-def with_annotations(pod: Pod, annotations: Mapping[str, str]) -> Pod:
-    """The pod with the annotations of its allocation, so that the next member sees it taken."""
-    if not annotations:
-        return pod
-    metadata = pod.metadata or NO_META
-    both = {**pod.annotations, **annotations}
-    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(metadata, annotations=both))
+    def _choose(self, pod: Pod, here: Snapshot) -> Choice:
+        """A choice over all nodes; members are mostly alike, and only the nodes of those before differ."""
+        attempt = self._attempt
+        return choose(self._policies, pod, here, now=attempt.now, attempt=attempt, memory=self._memory)

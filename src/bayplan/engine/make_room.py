@@ -7,6 +7,7 @@ policies' prices, then by kube-scheduler's rules.
 """
 
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,7 +19,7 @@ import numpy as np
 
 from bayplan.authoring.args import Args
 from bayplan.authoring.registry import Policy
-from bayplan.engine.crowd import Crowd, started
+from bayplan.engine.crowd import LOWEST_PRIORITY, Crowd, started
 from bayplan.engine.cycle import Question, interested
 from bayplan.engine.decision import Decision
 from bayplan.engine.guard import Attempt, Failure
@@ -88,7 +89,8 @@ class Room:
         kept = frozenset(nodes)
         left = [eviction for eviction in self.evictions if eviction.node in kept]
         costs = [_cost(eviction, self.now) for eviction in left]
-        return tuple(e for e, cost in zip(left, costs, strict=True) if cost == min(costs))
+        least = min(costs, default=())
+        return tuple(e for e, cost in zip(left, costs, strict=True) if cost == least)
 
 
 def make_room(
@@ -124,7 +126,8 @@ def make_room(
     search = _Search(policies, Question(pod, cluster.nodes, cluster, now), attempt)
     found: dict[str, Eviction | Texts] = {}
     evictions: list[Eviction] = []
-    for some in _batches(wanted, _rotated(hopeful, pod)):
+    helpable = _with_lower(_rotated(hopeful, pod), cluster, pod)
+    for some in _batches(wanted, helpable):
         found |= search.on(some)
         evictions = [said for said in found.values() if isinstance(said, Eviction)]
         if len(evictions) >= wanted and not all(eviction.violations for eviction in evictions):
@@ -132,7 +135,8 @@ def make_room(
     message = ""
     if not evictions:
         reasons = [reason for said in found.values() if isinstance(said, tuple) for reason in said]
-        message = f"preemption: {_none(len(cluster.nodes), reasons, len(cluster.nodes) - len(found))}"
+        reasons += [NO_VICTIMS] * (len(hopeful) - len(found))
+        message = f"preemption: {_none(len(cluster.nodes), reasons, len(cluster.nodes) - len(hopeful))}"
     ordered = tuple(sorted(evictions, key=lambda one: cluster.rows[one.node]))
     return Room(ordered, message, now, search.prices, tuple(search.failures))
 
@@ -152,6 +156,12 @@ def _rotated(nodes: list[str], pod: Pod) -> list[str]:
     return nodes[start:] + nodes[:start]
 
 
+def _with_lower(nodes: list[str], cluster: Snapshot, pod: Pod) -> list[str]:
+    """The nodes that have pods of lower priority."""
+    lower = cluster.nodes[LOWEST_PRIORITY][cluster.find(nodes)] < pod.priority
+    return [node for node, has in zip(nodes, lower.tolist(), strict=True) if has]
+
+
 def _batches(size: int, nodes: list[str]) -> Iterator[list[str]]:
     return (nodes[start : start + size] for start in range(0, len(nodes), size))
 
@@ -164,9 +174,9 @@ def _hopeful(refused: Decision) -> list[str]:
 
 
 def _none(count: int, reasons: list[str], others: int) -> str:
-    counted = {text: reasons.count(text) for text in reasons}
+    counted = Counter(reasons)
     if others:
-        counted[NOT_HELPFUL] = counted.get(NOT_HELPFUL, 0) + others
+        counted[NOT_HELPFUL] += others
     told = ", ".join(sorted(f"{number} {text}" for text, number in counted.items()))
     return f"0/{count} nodes are available: {told}."
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from bayplan.authoring.gang import Gang
 from bayplan.authoring.registry import Policy
 from bayplan.engine.company import Company, GangKey, discord
-from bayplan.engine.gang import Look, Misfit, Plan, Seat, member_order, plan_gang, with_annotations
+from bayplan.engine.gang import Look, Misfit, Plan, Seat, member_order, plan_gang
 from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import Membership, membership
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
+from bayplan.snapshot.draft import Draft
 
 
 @dataclass
@@ -57,6 +58,11 @@ def on_nodes(cluster: Snapshot, mine: Pod, member: Callable[[Pod], bool]) -> lis
     ]
 
 
+def _has_node(cluster: Snapshot, uid: str) -> bool:
+    known = cluster.pods_by_uid.get(uid)
+    return known is not None and bool(known.node_name)
+
+
 class _Settling:
     """The state of one `settle`."""
 
@@ -76,7 +82,10 @@ class _Settling:
         self._pick = pick
         self._look = look
         self._said: dict[str, Membership] = {}
-        self._found = Settled(cluster)
+        # Pods that have a node already are placed anew.
+        on_nodes = {uid for uid in (pod.uid for pod in pods) if _has_node(cluster, uid)}
+        self._found = Settled(cluster.without(on_nodes) if on_nodes else cluster)
+        self._draft: Draft | None = None
 
     def run(self) -> Settled:
         """Place every pod in turn."""
@@ -107,7 +116,8 @@ class _Settling:
         plan = self._plan(company.gang, unit, pinned=company.pinned(self._found.cluster))
         if plan.misfit is not None:
             own, others = company.refusal(plan)
-            self._refuse(company, plan.misfit.error or others)
+            if company.needed:
+                self._refuse(company, plan.misfit.error or others)
             self._found.refused[plan.misfit.pod.uid] = plan.misfit.error or own
         elif plan.domain:
             self._found.domains[company.key] = plan.domain
@@ -130,9 +140,13 @@ class _Settling:
         if plan.misfit is not None:
             found.misfits.append(plan.misfit)
             return plan
+        if self._draft is None:
+            self._draft = Draft(found.cluster)
         for seat in plan.seats:
             found.seats[seat.pod.uid] = seat
-            found.cluster = found.cluster.placed(with_annotations(seat.pod, seat.annotations), seat.node)
+            self._draft.place(seat.pod, seat.node, seat.annotations)
+        # Not a copy of the last one: a thousand copies would each have a list of all pods.
+        found.cluster = self._draft.snapshot
         return plan
 
     def _muster(self, key: GangKey, mine: Pod) -> Company[Pod]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bayplan.kube.meta import EMPTY, NO_META
 from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.snapshot.cluster import Snapshot, more_requests
-from bayplan.snapshot.load import Load
+from bayplan.snapshot.load import Load, PodsUnknown
 from bayplan.snapshot.marks import Marks
 from bayplan.snapshot.pieces import in_pieces
 from bayplan.snapshot.table import NodeTable
@@ -30,7 +30,8 @@ class Draft:
 
     def __init__(self, cluster: Snapshot) -> None:
         load = cluster.nodes.load
-        assert load is not None, "pods are placed where pods are known"
+        if load is None:
+            raise PodsUnknown("a cluster with other pods")
         self.began = cluster
         self.requests, self.pods = in_pieces(load.requests), in_pieces(load.pods)
         self.tally = load.tally.growing()

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import bayplan
 from bayplan import Gang
 from bayplan.authoring.load import Definition
 from bayplan.client.errors import ApiError
+from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.state import ledger as ledger_module
 from bayplan.testing import make_pod
 from tests.runtimes.scheduler.gang_stage import DEFAULT, GangStage
@@ -262,3 +264,47 @@ async def test_a_surprise_with_a_gang_counts_as_errors_and_each_member_is_told(
     text = "gang default/g: RuntimeError: what was that"
     assert stage.told.said == {"g-0": text, "g-1": text}
     assert stage.inbox.queue.count("backoff") == 2
+
+
+async def test_what_helps_in_a_rack_that_refused_the_first_member_brings_the_gang_back(stages: Any) -> None:
+    """Another rack was tried, for it had a node for that member, and had too little room for all."""
+    hot = True
+
+    @bayplan.filter
+    def cool(pod, node):  # type: ignore[no-untyped-def]
+        if hot and node.labels["rack"] == "large":
+            return bayplan.Reason("too hot", helped_by={"source:heat"})
+        return None
+
+    stage = stages(policies=(*DEFAULT, Definition("own", (("cool", cool),), None, ()).make()))
+    stage.node("s1", rack="small", cpu=1)
+    stage.node("l1", rack="large", cpu=8)
+    stage.gang("g", 2, within="rack")
+    await stage.settle()
+    assert "does not fit in rack small, the best of 2" in stage.told.said["g-0"]
+
+    hot = False
+    stage.inbox.told(frozenset({"source:heat"}))
+    stage.clock.now += 10
+    await stage.settle()
+
+    assert set(stage.places().values()) == {"l1"}
+
+
+async def test_what_happens_while_a_source_is_asked_about_members_counts(
+    stages: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = stages()
+    stage.node("n1", cpu=2)
+
+    async def about(*_: object, **__: object) -> Readings:
+        stage.cache.put_pod(make_pod("theirs", uid="theirs", node="n1", cpu=1))
+        return NO_READINGS
+
+    sources = SimpleNamespace(asked={"inventory": None}, current=NO_READINGS, about=about)
+    monkeypatch.setattr(GangStage, "sources", sources)
+    stage.gang("g", 2)
+
+    await stage.settle()
+
+    assert stage.places() == {"theirs": "n1"}

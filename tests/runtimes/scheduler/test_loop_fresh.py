@@ -15,9 +15,11 @@ from bayplan import Profile
 from bayplan.engine.guard import Attempt
 from bayplan.kube.node import NodeSpec
 from bayplan.ops.schedule_metrics import ScheduleMetrics
+from bayplan.runtimes.needs import newest
 from bayplan.runtimes.scheduler.judge import Judge
 from bayplan.runtimes.scheduler.loop import Loop
-from bayplan.snapshot.sources import NO_READINGS
+from bayplan.snapshot.sources import NO_READINGS, Readings
+from bayplan.state.cache import Cache
 from bayplan.testing import make_node, make_pod
 from tests.runtimes.scheduler.test_placing import OURS, Stage
 from tests.state.test_ledger import until
@@ -36,13 +38,13 @@ async def _alone(_: object) -> bool:
     return False
 
 
+NO_SOURCES = SimpleNamespace(asked={}, current=NO_READINGS)
+
+
 @contextlib.asynccontextmanager
-async def scheduling(stage: Stage) -> AsyncIterator[None]:
+async def scheduling(stage: Stage, *, sources: Any = NO_SOURCES) -> AsyncIterator[None]:
     """The real loop, judge and ledger; gangs and onlookers have nothing to say."""
-    generation: Any = SimpleNamespace(
-        judges={"ours": Judge(Profile.default().policies)},
-        sources=SimpleNamespace(asked={}, current=NO_READINGS),
-    )
+    generation: Any = SimpleNamespace(judges={"ours": Judge(Profile.default().policies)}, sources=sources)
     generation.used = lambda: contextlib.nullcontext(generation)
     ready = asyncio.Event()
     ready.set()
@@ -104,3 +106,45 @@ async def test_what_happens_while_binds_take_their_time_counts_for_whoever_is_no
 
     assert len(stage.api.bound) == placed
     assert stage.placing.free == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(_theirs, id="somebody else's pod takes a place"),
+        pytest.param(lambda stage: stage.cache.put_node(CORDONED), id="the node is cordoned"),
+    ],
+)
+async def test_what_happens_while_a_source_is_asked_counts(change: Change) -> None:
+    stage = Stage(pods=0)
+    stage.cache.put_node(NODE)
+    pod = make_pod("p", uid="p", cpu=4, spec=OURS)
+    stage.cache.put_pod(pod)
+    stage.inbox.pod_is(pod)
+
+    async def about(*_: object, **__: object) -> Readings:
+        change(stage)
+        return NO_READINGS
+
+    async with scheduling(
+        stage, sources=SimpleNamespace(asked={"x": None}, current=NO_READINGS, about=about)
+    ):
+        await until(lambda: bool(stage.told.said))
+
+    assert stage.told.said == [("unscheduled", "p", "Unschedulable")]
+    assert stage.api.posts == []
+
+
+def test_a_node_that_no_source_was_asked_about_is_not_judged_yet() -> None:
+    """It would have no values, and a rule may let such a node pass."""
+    cache = Cache()
+    cache.put_node(NODE)
+    asked = cache.snapshot()
+    cache.put_pod(make_pod("theirs", node="n1"))
+    later = cache.snapshot()
+    cache.put_node(make_node("n2").object)
+
+    assert newest(asked, later) is later
+    assert newest(asked, cache.snapshot()) is asked
+    cache.drop_node("n2")
+    assert newest(asked, cache.snapshot()) is cache.snapshot()

@@ -3,16 +3,19 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from bayplan.client.errors import ApiError
 from bayplan.ops.tracing import begin, current_trace
 from bayplan.runtimes.scheduler.queue import Waiting
 from bayplan.runtimes.scheduler.volumes_kept import VolumesRefused
-from tests.runtimes.scheduler.test_placing import Stage
+from bayplan.testing import make_node, make_pod
+from tests.runtimes.scheduler.test_placing import OURS, Stage
 from tests.state.test_ledger import until
 
 HOUR_SECONDS = 3600.0
+PLAIN = make_pod("plain", spec=OURS).spec
 NO_VOLUME = pytest.mark.parametrize(
     ("problem", "timeout_seconds"),
     [
@@ -169,6 +172,42 @@ async def test_where_one_gets_no_volume_all_give_their_places_back(
     assert stage.api.posts == []
     assert stage.inbox.queue.count("backoff") == 2
     assert {said[:2] for said in stage.told.said} == {("unscheduled", "p0"), ("unscheduled", "p1")}
+
+
+@pytest.mark.parametrize(
+    ("what", "left"),
+    [
+        pytest.param("gone", {"p1"}, id="a member is deleted"),
+        pytest.param("terminating", {"p1"}, id="a member is being deleted"),
+        pytest.param("node", {"p0", "p1"}, id="a node is deleted"),
+    ],
+)
+async def test_where_a_member_or_a_node_goes_while_another_waits_for_its_volume_nobody_is_bound(
+    what: str, left: set[str]
+) -> None:
+    stage = Stage(pods=2)
+    stage.cache.put_node(make_node("n2").object)
+    stage.placing._volumes = volumes = Volumes("p1")  # type: ignore[assignment]
+    together(stage, nodes=("n2", "n1"))
+    await until(lambda: volumes.count == 1)
+
+    pod = stage.cache.pod("default/p0")
+    assert pod is not None
+    if what == "node":
+        stage.cache.drop_node("n2")
+    elif what == "gone":
+        stage.cache.drop_pod(pod.key)
+        stage.inbox.pod_gone(pod)
+    else:
+        ends = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")  # type: ignore[type-var]
+        stage.cache.put_pod(msgspec.structs.replace(pod, metadata=ends, spec=PLAIN))
+        stage.inbox.pod_is(stage.cache.pod(pod.key) or pod)
+    volumes.ready.set()
+    await stage.placing.finish(timeout_seconds=5)
+
+    assert stage.api.posts == []
+    assert stage.on_node() == 0
+    assert {pod.name for pod in stage.inbox.queue.pods()} == left
 
 
 async def test_members_that_wait_for_volumes_are_not_counted_among_the_binds() -> None:

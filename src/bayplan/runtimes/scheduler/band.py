@@ -14,20 +14,32 @@ READY = ("active", "backoff", "unschedulable", "gang")
 Band = Company[Waiting]
 
 
+def attendance(
+    key: GangKey, roster: Roster, queue: PodQueue, cache: Cache, *, mine: Waiting | None = None
+) -> tuple[list[Waiting], list[Pod]]:
+    """The members that could be judged now, in no order, and those that have a node.
+
+    Each member of a gang has a turn, and the gang may have thousands: so this does as little as possible.
+    """
+    waiting: list[Waiting] = []
+    placed: list[Pod] = []
+    for uid, name in roster.keys(key).items():
+        found = queue.find(uid)
+        if found is not None and (found is mine or found.place in READY):
+            # The queue drops pods that get a node, or are being deleted.
+            waiting.append(found)
+            continue
+        pod = cache.pod(name)
+        if pod is not None and pod.node_name and pod.uid == uid and not pod.terminating:
+            placed.append(pod)
+    return waiting, placed
+
+
 def muster(
     key: GangKey, roster: Roster, queue: PodQueue, cache: Cache, *, mine: Waiting | None = None
 ) -> Band | None:
     """The gang at this moment; ``mine`` is the member whose turn it is. ``None`` if no member waits."""
-    waiting: list[Waiting] = []
-    placed: list[Pod] = []
-    for member in roster.members(key):
-        pod = _now(member, cache)
-        if pod is None:
-            continue
-        if pod.node_name:
-            placed.append(pod)
-        elif (found := queue.find(pod.uid)) is not None and (found is mine or found.place in READY):
-            waiting.append(found)
+    waiting, placed = attendance(key, roster, queue, cache, mine=mine)
     if not waiting:
         return None
     waiting.sort(key=lambda one: member_order(one.pod))
@@ -36,9 +48,9 @@ def muster(
 
 
 def wants_node(member: Pod, cache: Cache) -> bool:
-    """Whether the pod still exists and has no node."""
-    pod = _now(member, cache)
-    return pod is not None and not pod.node_name
+    """Whether the pod still exists, is not terminating, and has no node."""
+    pod = cache.pod(member.key)
+    return pod is not None and pod.uid == member.uid and not pod.terminating and not pod.node_name
 
 
 def refusal(band: Band, plan: Plan) -> dict[str, str]:
@@ -46,12 +58,6 @@ def refusal(band: Band, plan: Plan) -> dict[str, str]:
     assert plan.misfit is not None, "a member did not fit"
     own, others = band.refusal(plan)
     return {one.pod.uid: own if one.pod.uid == plan.misfit.pod.uid else others for one in band.waiting}
-
-
-def _now(member: Pod, cache: Cache) -> Pod | None:
-    """The pod as it is now; ``None`` if it is gone or terminating."""
-    pod = cache.pod(member.key)
-    return None if pod is None or pod.uid != member.uid or pod.terminating else pod
 
 
 def _gang(roster: Roster, pod: Pod) -> Gang:

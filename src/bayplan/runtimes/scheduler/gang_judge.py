@@ -1,5 +1,6 @@
 """Judges a gang in a policy thread, and records a decision for each member."""
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,7 +10,7 @@ from bayplan.engine.gang import Plan, plan_gang
 from bayplan.engine.gang_record import waits
 from bayplan.engine.guard import Attempt
 from bayplan.kube.pod import Pod
-from bayplan.runtimes.needs import sources_for
+from bayplan.runtimes.needs import newest, sources_for
 from bayplan.runtimes.scheduler.band import Band, refusal
 from bayplan.runtimes.scheduler.generation import Generation
 from bayplan.runtimes.scheduler.inbox import Inbox
@@ -20,6 +21,9 @@ from bayplan.state.sources.book import Sources
 
 PATIENCE_SECONDS = 0.005
 """A small gang takes a few milliseconds; the event loop goes on beside larger ones."""
+# About so many members a source is asked at a time: no other pod is judged until it has answered for all.
+# Each call has a deadline, so more of them would wait for a connection, and time out.
+_ASKED_AT_ONCE = 8
 
 
 class GangJudge:
@@ -43,22 +47,23 @@ class GangJudge:
         self._ran = ran
         self._rng = rng
 
-    async def judge(self, band: Band, pods: Sequence[Pod], cluster: Snapshot) -> Plan:
+    async def judge(self, band: Band, pods: Sequence[Pod], snapshot: Callable[[], Snapshot]) -> Plan:
         """Plan these members of the gang."""
         # A reload during this attempt must not change its policies.
         with self._generation().used() as generation:
-            return await self._judge(generation, band, pods, cluster)
+            return await self._judge(generation, band, pods, snapshot)
 
     async def _judge(
-        self, generation: Generation, band: Band, pods: Sequence[Pod], cluster: Snapshot
+        self, generation: Generation, band: Band, pods: Sequence[Pod], snapshot: Callable[[], Snapshot]
     ) -> Plan:
         policies = generation.judges[pods[0].scheduler_name].policies
         for pod in pods:
             self._inbox.give_back(pod.uid)
         # Nominations count for the whole gang as they do for its least important member.
         least = min(pods, key=lambda pod: pod.priority)
-        cluster = cluster.expecting(self._inbox.nominations.before(least))
-        readings = await _readings(generation.sources, policies, pods, cluster)
+        asked = snapshot()
+        readings = await _readings(generation.sources, policies, pods, asked)
+        cluster = newest(asked, snapshot()).expecting(self._inbox.nominations.before(least))
         pinned = band.pinned(cluster)
 
         def work(attempt: Attempt) -> Plan:
@@ -82,10 +87,10 @@ class GangJudge:
     def _write_down(self, band: Band, plan: Plan, cluster: Snapshot) -> None:
         """Record each member's decision; members that would fit get one that says whom they wait for."""
         if plan.misfit is None:
-            for seat in plan.seats:
-                self._record("filter", seat.choice.filtered)
-                if seat.choice.scored is not None:
-                    self._record("prioritize", seat.choice.scored)
+            for choice in (seat.choice for seat in plan.seats if seat.choice is not None):
+                self._record("filter", choice.filtered)
+                if choice.scored is not None:
+                    self._record("prioritize", choice.scored)
             return
         self._record("filter", plan.misfit.choice.filtered)
         told = refusal(band, plan)
@@ -101,4 +106,11 @@ async def _readings(
     if not sources.asked:
         return dict.fromkeys((pod.uid for pod in pods), sources.current)
     names = list(cluster.nodes.names)
-    return {pod.uid: await sources.about(pod, names, wanted=sources_for(policies, pod)) for pod in pods}
+    hands = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+    async def about(pod: Pod) -> Readings:
+        async with hands:
+            return await sources.about(pod, names, wanted=sources_for(policies, pod))
+
+    found = await asyncio.gather(*map(about, pods))
+    return {pod.uid: readings for pod, readings in zip(pods, found, strict=True)}

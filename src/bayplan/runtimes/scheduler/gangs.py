@@ -8,6 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from bayplan.authoring.gang import Gang
 from bayplan.authoring.registry import Policy
@@ -19,7 +20,7 @@ from bayplan.engine.guard import Attempt
 from bayplan.engine.membership import ALONE
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
-from bayplan.runtimes.scheduler.band import Band, muster, refusal, wants_node
+from bayplan.runtimes.scheduler.band import Band, attendance, muster, refusal, wants_node
 from bayplan.runtimes.scheduler.gang_judge import GangJudge
 from bayplan.runtimes.scheduler.gang_watch import GangWatch
 from bayplan.runtimes.scheduler.generation import Generation
@@ -109,21 +110,20 @@ class Gangs:
         elif self.roster.count(key) < gang.size:
             self.watch.changed(key, gang)
         else:
-            self._one_less(key)
+            self._one_less(key, gang)
         self._inbox.wake.set()
 
-    def _one_less(self, key: GangKey) -> None:
+    def _one_less(self, key: GangKey, gang: Gang) -> None:
         """A member is gone, and enough are left, some of which may not be ready."""
-        band = self._muster(key)
-        if band is None:
+        waiting, placed = attendance(key, self.roster, self._inbox.queue, self._cache)
+        if len(waiting) + len(placed) < gang.size:
+            self.watch.changed(key, gang)
             return
-        if not band.complete:
-            self.watch.changed(key, band.gang)
-            return
-        # The deleted member may be the one that did not fit.
-        for one in band.waiting:
+        for one in waiting:
             self._inbox.queue.unpark(one)
-            self._inbox.queue.wake(one.pod.uid)
+            if len(placed) < gang.size:
+                # The deleted member may be the one that did not fit.
+                self._inbox.queue.wake(one.pod.uid)
 
     async def turn(self, waiting: Waiting) -> bool:
         """Handle the turn of a pod; False if it is in no gang and must be judged alone."""
@@ -156,23 +156,20 @@ class Gangs:
         return True
 
     async def _turn_of(self, key: GangKey, gang: Gang, mine: Waiting) -> None:
-        if self.roster.count(key) < gang.size and wants_node(mine.pod, self._cache):
-            # Too few members in any case: looking at all of them in the turn of each takes too long in a gang
-            # of a thousand.
-            self._inbox.queue.park(mine)
-            self.watch.waits(key, gang)
-            return
-        band = self._muster(key, mine)
-        if band is None or mine not in band.waiting:
+        if not wants_node(mine.pod, self._cache):
             # The pod got a node or is terminating, since hooks ran for other members.
             self._inbox.failed(mine)
             return
-        if band.discord or not band.complete:
+        band = self._complete(key, gang, mine)
+        if band is None or band.discord or not band.complete:
             self._inbox.queue.park(mine)
-            self.watch.waits(key, band.gang)
+            self.watch.waits(key, band.gang if band is not None else gang)
             return
-        unit = band.waiting[: band.needed] if band.needed else (mine,)
-        if mine not in unit:
+        if not band.needed:
+            # The gang has its nodes: the pod joins it, whatever becomes of others that want to.
+            band = replace(band, waiting=(mine,))
+        unit = band.waiting[: band.needed] or (mine,)
+        if all(one is not mine for one in unit):
             self._parked(mine, f"{band.title}: its first {band.gang.size} members come before this one")
             return
         others = [one for one in unit if one is not mine]
@@ -182,6 +179,24 @@ class Gangs:
             return
         for one in others:
             self._inbox.queue.take_too(one)
+        await self._guarded(band, unit)
+
+    def _complete(self, key: GangKey, gang: Gang, mine: Waiting) -> Band | None:
+        """The gang, if there are enough members by these settings.
+
+        Every member has its turn, and a gang may have thousands: each look at all of them must be short.
+        """
+        if self.roster.count(key) < gang.size:
+            return None
+        waiting, placed = attendance(key, self.roster, self._inbox.queue, self._cache, mine=mine)
+        if len(waiting) + len(placed) < gang.size:
+            return None
+        if len(placed) >= gang.size and gang == self.roster.gang(key):
+            return Band(key, gang, (mine,), tuple(placed))
+        return self._muster(key, mine)
+
+    async def _guarded(self, band: Band, unit: Sequence[Waiting]) -> None:
+        """Judge these members; a surprise puts them back into the queue."""
         began = time.perf_counter()
         try:
             await self._attempt(band, unit)
@@ -197,7 +212,7 @@ class Gangs:
     async def _attempt(self, band: Band, unit: Sequence[Waiting]) -> None:
         began = time.perf_counter()
         try:
-            plan = await self._judge.judge(band, [one.pod for one in unit], self._cache.snapshot())
+            plan = await self._judge.judge(band, [one.pod for one in unit], self._cache.snapshot)
         except RequestOverrun as error:
             return self._failed(unit, str(error), began)
         self._metrics.algorithm_duration.observe(time.perf_counter() - began)
@@ -220,6 +235,8 @@ class Gangs:
             places, title=band.title, began=began, timeout_seconds=timeout_seconds
         ):
             return
+        if not band.needed:
+            return
         self._metrics.gangs.labels("placed").inc()
         where = f" in {plan.domain}" if plan.domain else ""
         log.info("%s: %d of %d members have their places%s", band.title, len(unit), band.gang.size, where)
@@ -232,16 +249,20 @@ class Gangs:
         told = refusal(band, plan)
         seconds = time.perf_counter() - began
         nowhere = band.gang.domain is not None and not plan.domains
-        handed_out = plan.misfit.choice.feasible and not nowhere
+        handed_out = plan.misfit.choice.found and not nowhere
+        topics, by = _helped_by(plan), _refused_by(plan)
         for one in unit:
             self._metrics.attempted("unschedulable", one.pod.scheduler_name, seconds=seconds)
             if handed_out:
                 # A policy refused to allocate; that may change at any moment, so no event is waited for.
                 self._inbox.failed(one)
             else:
-                self._inbox.refused(one, helped_by=_helped_by(plan), by=_refused_by(plan))
-        self._metrics.gangs.labels("refused").inc()
-        self.watch.refused(band, told)
+                self._inbox.refused(one, helped_by=topics, by=by)
+        if band.needed:
+            self._metrics.gangs.labels("refused").inc()
+            self.watch.refused(band, told)
+        else:
+            self._reporter.unscheduled(plan.misfit.pod, "Unschedulable", told[plan.misfit.pod.uid])
         log.info("%s", told[plan.misfit.pod.uid], extra={"pod": plan.misfit.pod.key})
 
     def _failed(self, unit: Sequence[Waiting], message: str, began: float) -> None:
@@ -273,8 +294,12 @@ class Gangs:
 
 
 def _helped_by(plan: Plan) -> News:
-    """The topics that may help; more room always does, since domains that are too small were not judged."""
-    topics = _ROOM.union(*(helped_by(misfit.choice) for misfit in plan.misfits))
+    """The topics that may help; more room always does, since domains that are too small were not judged.
+
+    Domains that refuse the first member were not judged either, except for that member.
+    """
+    refused = [misfit.choice for misfit in plan.misfits] + ([plan.first] if plan.first is not None else [])
+    topics = _ROOM.union(*map(helped_by, refused))
     return ANYTHING if topics >= ANYTHING else topics
 
 

@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from bayplan.kube.pod import Pod
 from bayplan.ops.schedule_metrics import ScheduleMetrics
-from bayplan.runtimes.needs import sources_for
+from bayplan.runtimes.needs import newest, sources_for
 from bayplan.runtimes.noted import Noted
 from bayplan.runtimes.scheduler.evicting import Evicting
 from bayplan.runtimes.scheduler.gangs import Gangs
@@ -243,13 +243,14 @@ class Loop:
 
     async def _judge(self, pod: Pod, generation: Generation, *, began: float) -> Judgement:
         judge, sources = generation.judges[pod.scheduler_name], generation.sources
-        nominations = self._inbox.nominations
-        kept, expecting = nominations.of(pod.uid), nominations.before(pod)
         plain = self._live.view.cache.snapshot()
         readings = sources.current
         if sources.asked:
             wanted = sources_for(judge.policies, pod)
             readings = await sources.about(pod, list(plain.nodes.names), wanted=wanted)
+            plain = newest(plain, self._live.view.cache.snapshot())
+        nominations = self._inbox.nominations
+        kept, expecting = nominations.of(pod.uid), nominations.before(pod)
         cluster = plain.keeping(expecting).with_readings(readings)
         noted = Noted[Judgement](lambda attempt: judge.judge(pod, cluster, attempt, kept=kept))
         running: Awaitable[Judgement] = self._workers.run(

@@ -196,7 +196,7 @@ class Placing:
         problems: dict[str, str] = {}
         try:
             async with asyncio.timeout(timeout_seconds):
-                problems = await self._volume_problems(together)
+                problems = await self._volume_problems(together) or self._lost(together)
                 while unsent and not problems:
                     await self._slots.acquire()
                     sent.append(self._begin(self._bind(unsent.pop(0))))
@@ -219,6 +219,18 @@ class Placing:
         waits = [self._begin(self._volume_problem(pod, kept)) for pod, kept in having]
         found = await asyncio.gather(*waits)
         return {pod.name: problem for (pod, _), problem in zip(having, found, strict=True) if problem}
+
+    def _lost(self, together: list[Placement]) -> dict[str, str]:
+        """Why members cannot be bound any more, by name: volumes take minutes, in which pods and nodes go."""
+        cache = self._live.view.cache
+        found: dict[str, str] = {}
+        for one in together:
+            pod = cache.pod(one.pod.key)
+            if pod is None or pod.terminating or not cache.assumes(one.pod):
+                found[one.pod.name] = "it does not wait for a node any more"
+            elif cache.node(one.node) is None:
+                found[one.pod.name] = f"node {one.node} is gone"
+        return found
 
     async def finish(self, *, timeout_seconds: float) -> None:
         """Wait for binds under way, then cancel the rest; requests that were sent may still take effect."""

@@ -6,7 +6,7 @@ only after a rest, so that they do not meet the same failure each time.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from bayplan.authoring.gang import Gang, may_be_in_gang
 from bayplan.authoring.registry import Policy
@@ -35,7 +35,8 @@ class Roster:
         # When the rest of each pod ends, and how long it is, by UID.
         self._rests: dict[str, tuple[float, float]] = {}
         self._said: dict[str, Membership] = {}
-        self._gangs: dict[GangKey, dict[str, None]] = {}
+        # The members of each gang: the key of each pod, by UID.
+        self._gangs: dict[GangKey, dict[str, str]] = {}
         # Whether a ``gang`` hook exists, by scheduler name; cached, since every watch event asks.
         self._names_gangs: dict[str, bool] = {}
 
@@ -109,7 +110,7 @@ class Roster:
             self._was_asked(pod)
             self._said[pod.uid] = said
             if said.gang is not None:
-                self._gangs.setdefault((pod.namespace, said.gang.name), {})[pod.uid] = None
+                self._gangs.setdefault((pod.namespace, said.gang.name), {})[pod.uid] = pod.key
 
     def of(self, uid: str) -> Membership | None:
         """The pod's membership; ``None`` if it is not known yet."""
@@ -127,6 +128,10 @@ class Roster:
     def members(self, key: GangKey) -> list[Pod]:
         """Every pod that is known to be in the gang."""
         return [self._pods[uid] for uid in self._gangs.get(key, ())]
+
+    def keys(self, key: GangKey) -> Mapping[str, str]:
+        """The key ``namespace/name`` of every pod that is known to be in the gang, by UID."""
+        return self._gangs.get(key, {})
 
     def _was_asked(self, pod: Pod) -> None:
         """Remove the pod from those to ask about, and its namespace if that was the last one."""
