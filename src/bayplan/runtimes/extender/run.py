@@ -18,6 +18,7 @@ from bayplan.runtimes.extender.app import VERBS
 from bayplan.runtimes.extender.options import Options, changed, options_from
 from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.fast_loop import run_in_fast_loop
+from bayplan.runtimes.freed_memory import keep_freed_memory
 from bayplan.runtimes.listener import is_loopback, written
 from bayplan.runtimes.reload import Reloader
 from bayplan.runtimes.shadow import shadow_options
@@ -39,6 +40,7 @@ def serve_forever(files: Sequence[str], flags: Flags) -> None:
             log.warning("dry run of %s: %s; it decides nothing", candidate.file, problem)
     for caution in _cautions(options):
         log.warning("%s", caution)
+    keep_freed_memory()
     run_in_fast_loop(lambda: _serve(files, flags, loaded, options))
 
 
