@@ -14,7 +14,8 @@ A request walks through:
 - `later`, `known_record`: journal and metrics, once the answer is sent.
 
 Beside the requests: `generation` (what a reload replaces), `rejudge` (requests for a candidate), `vitals`
-(health and gauges), `gang_labels` (a warning), `leaving` (an orderly stop).
+(health and gauges), `freed_memory` (kept for the next request), `gang_labels` (a warning), `leaving` (an
+orderly stop).
 
 For other commands: `check`, `ask`, `ask_why`, `ask_cluster`, `ask_files`, and `again` (verbs for a replay).
 """

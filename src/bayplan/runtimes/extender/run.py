@@ -15,10 +15,10 @@ from bayplan.config.flags import Flags, Loaded
 from bayplan.recording.describe import describe
 from bayplan.runtimes.candidates import CandidateReloader
 from bayplan.runtimes.extender.app import VERBS
+from bayplan.runtimes.extender.freed_memory import keep_freed_memory
 from bayplan.runtimes.extender.options import Options, changed, options_from
 from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.fast_loop import run_in_fast_loop
-from bayplan.runtimes.freed_memory import keep_freed_memory
 from bayplan.runtimes.listener import is_loopback, written
 from bayplan.runtimes.reload import Reloader
 from bayplan.runtimes.shadow import shadow_options

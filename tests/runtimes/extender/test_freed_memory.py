@@ -13,7 +13,7 @@ PAGES = 2 * 2_000_000 // 4096
 PROGRAM = f"""
 import resource
 import numpy as np
-from bayplan.runtimes.freed_memory import keep_freed_memory
+from bayplan.runtimes.extender.freed_memory import keep_freed_memory
 
 def use():
     first, second = np.empty(2_000_000, np.uint8), np.empty(2_000_000, np.uint8)
