@@ -6,6 +6,7 @@ import errno
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import ssl
@@ -395,12 +396,24 @@ def test_a_caller_that_closed_its_half_is_answered_by_the_real_server_too(tmp_pa
     assert answer.endswith(b'"Error":""}')
 
 
+def was_closed(caller: socket.socket) -> bool:
+    """Whether the server has closed the connection."""
+    if not select.select([caller], [], [], 0)[0]:
+        return False
+    try:
+        return caller.recv(1, socket.MSG_PEEK) == b""
+    except ConnectionError:
+        return True
+
+
 def test_a_burst_over_the_connection_cap_is_held_by_the_real_server_too(tmp_path: Path) -> None:
     with served(tmp_path, limits={"maxConnections": 5}) as server, contextlib.ExitStack() as stack:
         callers = [
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
             for _ in range(50)
         ]
+        # All have come in before the first one asks: one that was answered would make room for the next.
+        wait_until(lambda: sum(map(was_closed, callers)) == 45, 20, what="all but five are closed")
         answered = 0
         for caller in callers:
             with contextlib.suppress(ConnectionError):

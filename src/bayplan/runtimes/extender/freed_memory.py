@@ -12,8 +12,9 @@ import sys
 # From malloc.h of glibc.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 64 * 1024 * 1024
-# A larger block, such as the body of a request with thousands of full nodes, is returned in any case.
-_LARGE_BYTES = 32 * 1024 * 1024
+# A larger block, such as a request with 2,000 full nodes or the data of a policy, is returned in any case:
+# between blocks that are in use, it could stay for good.
+_LARGE_BYTES = 24 * 1024 * 1024
 _CHOSEN_BY = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
