@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,17 @@ import pytest
 from bayplan.engine.guard import Attempt
 from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.workers import RequestOverrun, Workers, _Job, _JobQueue, _Worker
-from tests.runtimes.extender.caller import ask, look, make_pod, metric, names_request
+from tests.runtimes.extender.caller import (
+    ask,
+    look,
+    make_node,
+    make_pod,
+    metric,
+    names_request,
+    nodes_request,
+)
 from tests.runtimes.extender.obedient import serving
+from tests.runtimes.extender.served import served
 
 NODES = ["node-0", "node-1", "node-2"]
 LOOP = make_pod("looper", do="loop")
@@ -38,24 +48,23 @@ overrunning = pytest.mark.parametrize(
 
 @pytest.mark.alone
 @overrunning
-async def test_probes_are_answered_within_a_second_while_a_policy_overruns(
+def test_probes_are_answered_within_a_second_while_a_policy_overruns(
     tmp_path: Path, pod: dict[str, Any]
 ) -> None:
-    async with hasty(tmp_path, policyTimeout="1500ms", stuckThreads=20) as server:
-        asked = [asyncio.create_task(ask(server, "filter", names_request(NODES, pod=pod))) for _ in range(4)]
-        worst = 0.0
-        probes = 0
+    limits = {"policyTimeout": "1500ms", "requestTimeout": "3s", "stuckThreads": 20}
+    asks = nodes_request([make_node(name) for name in NODES], pod=pod)
+    # A process of its own, as a kubelet is: a prober in the server's process would wait for its policies too.
+    with served(tmp_path, limits=limits) as server, ThreadPoolExecutor(4) as callers:
+        asked = [callers.submit(server.ask, "filter", asks) for _ in range(4)]
+        statuses = []
         while not asked[0].done():
-            for path in ("/livez", "/readyz", "/metrics"):
-                start = time.perf_counter()
-                assert (await look(server, path)).status == 200
-                worst = max(worst, time.perf_counter() - start)
-                probes += 1
-        answers = await asyncio.gather(*asked)
+            # `None` for one that took longer than a second.
+            statuses += [server.probe(path) for path in ("/livez", "/readyz", "/metrics")]
+        answers = [one.result() for one in asked]
 
-    assert all("still running after" in answer.json["Error"] for answer in answers)
-    assert probes >= 3
-    assert worst < 1
+    assert all("still running after" in answer["Error"] for answer in answers)
+    assert len(statuses) >= 3
+    assert set(statuses) == {200}
 
 
 @overrunning
