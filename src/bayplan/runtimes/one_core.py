@@ -8,7 +8,6 @@ Linux only; elsewhere, and where it is not allowed, the kernel places threads.
 import ctypes
 import logging
 import os
-from collections.abc import Iterable
 
 log = logging.getLogger(__name__)
 
@@ -19,33 +18,32 @@ class OneCore:
     def __init__(self) -> None:
         self._where = _find_out()
         self._everywhere = os.sched_getaffinity(0) if self._where is not None else set()
-        self._there = -1
+        self._pinned: dict[int, int] = {}
 
-    def gather(self, threads: Iterable[int | None]) -> None:
-        """Pin the threads to the calling thread's core, if they are not there already."""
-        if self._where is None:
+    def gather(self, thread: int | None) -> None:
+        """Pin this thread to the calling thread's core, if it is not there already."""
+        if self._where is None or thread is None:
             return
         core = self._where()
-        if core != self._there:
-            self._move(threads, {core}, core)
+        if self._pinned.get(thread) != core:
+            self._pinned[thread] = core
+            self._move(thread, {core})
 
-    def spread(self, threads: Iterable[int | None]) -> None:
-        """Let the threads run on any core."""
-        if self._where is not None and self._there != -1:
-            self._move(threads, self._everywhere, -1)
+    def spread(self) -> None:
+        """Let all pinned threads run on any core."""
+        while self._pinned:
+            self._move(self._pinned.popitem()[0], self._everywhere)
 
-    def _move(self, threads: Iterable[int | None], cores: set[int], there: int) -> None:
-        self._there = there
+    def _move(self, thread: int, cores: set[int]) -> None:
         try:
-            for thread in threads:
-                if thread is not None:
-                    os.sched_setaffinity(thread, cores)
+            os.sched_setaffinity(thread, cores)
         except ProcessLookupError:
-            # A thread has ended; its replacement may be on any core.
-            self._there = -1
+            # The thread has ended.
+            self._pinned.pop(thread, None)
         except OSError as error:
             log.debug("threads run on any core: %s", error)
             self._where = None
+            self._pinned.clear()
 
 
 def _find_out() -> "ctypes._NamedFuncPointer | None":

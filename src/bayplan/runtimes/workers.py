@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
 from bayplan.authoring.registry import Hook
@@ -124,13 +124,15 @@ class _JobQueue:
         self._idle: list[_Worker] = []
         self._closed = False
 
-    def put(self, job: "_Job[object]") -> None:
-        """Give a job to an idle thread, or queue it."""
+    def put(self, job: "_Job[object]", *, beside: OneCore | None = None) -> None:
+        """Give a job to an idle thread, on the caller's core if ``beside`` is given; or queue it."""
         with self._lock:
             if not self._idle:
                 self._jobs.append(job)
                 return
             worker = self._idle.pop()
+        if beside is not None:
+            beside.gather(worker.native_id)
         worker.give(job)
 
     def next_for(self, worker: "_Worker") -> "_Job[object] | None":
@@ -240,12 +242,11 @@ class Workers:
         given_up = self._resting(optional) | self._hopeless()
         while True:
             job = _Job(work, Attempt(given_up=given_up), deadline=deadline)
-            if patience_seconds:
-                self._core.gather(self._native())
-            self._queue.put(job)  # type: ignore[arg-type]
+            beside = self._core if patience_seconds else None
+            self._queue.put(job, beside=beside)  # type: ignore[arg-type]
             if patience_seconds and job.ends_within(patience_seconds):
                 return job.outcome()
-            self._core.spread(self._native())
+            self._core.spread()
             late = await self._wait(job)
             if late is None:
                 return job.outcome()
@@ -288,9 +289,6 @@ class Workers:
         thread = _Worker(self._queue)
         thread.start()
         return thread
-
-    def _native(self) -> Iterator[int | None]:
-        return (thread.native_id for thread in self._threads)
 
     def _resting(self, optional: Collection[str]) -> dict[str, Failure]:
         """The optional policies that overran within `_UNHEALTHY_SECONDS`."""
