@@ -1,5 +1,6 @@
 """Every form that a hook may answer in becomes one verdict or one score a node; no other form does."""
 
+import functools
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -38,6 +39,57 @@ def hook(decorate: Callable[..., Any], answer: Any, *, per_node: bool) -> Hook:
 
     function = decorate(rule_of_node if per_node else rule_of_table)
     return Hook("policy", "rule", getattr(function, HOOK), function)
+
+
+def by_name_alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that somebody wrote: hooks get their arguments by name, so it takes no others."""
+
+    @functools.wraps(function)
+    def inside(**given: Any) -> Any:
+        return function(**given)
+
+    return inside
+
+
+def node_and_pod(node: Any, pod: Any) -> Any:
+    return f"{pod.name} not on {node.name}"
+
+
+def pod_and_node(pod: Any, node: Any) -> Any:
+    return node_and_pod(node, pod)
+
+
+def node_by_name(pod: Any, *, node: Any) -> Any:
+    return node_and_pod(node, pod)
+
+
+def own_between(pod: Any, between: str = " not on ", node: Any = None) -> Any:
+    return f"{pod.name}{between}{node.name}"
+
+
+class OfAClass:
+    @bayplan.filter
+    def rule(self, pod: Any, node: Any) -> Any:
+        return node_and_pod(node, pod)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(node_and_pod, id="node first"),
+        pytest.param(pod_and_node, id="node last"),
+        pytest.param(node_by_name, id="node by name alone"),
+        pytest.param(own_between, id="a parameter of its own before it"),
+        pytest.param(by_name_alone(pod_and_node), id="decorated"),
+        pytest.param(OfAClass().rule, id="a method"),
+    ],
+)
+def test_a_hook_of_one_node_takes_its_parameters_in_any_order(function: Callable[..., Any]) -> None:
+    spec = getattr(function, HOOK, None) or getattr(bayplan.filter(function), HOOK)
+
+    said = lift.verdict(Hook("policy", "rule", spec, function), {"pod": make_pod("web"), "nodes": NODES})
+
+    assert reasons(said) == {name: f"web not on {name}" for name in ("one", "two", "three")}
 
 
 def verdict(answer: Any, *, per_node: bool, nodes: NodeTable = NODES) -> Verdict:
@@ -153,6 +205,11 @@ def test_a_verdict_keeps_the_numbers_behind_it() -> None:
         pytest.param(np.int64(3), [3.0, 3.0, 3.0], id="a number of NumPy"),
         pytest.param(True, [1.0, 1.0, 1.0], id="a bool is 0 or 1"),
         pytest.param(lambda node: len(node.name), [3.0, 3.0, 5.0], id="each node for itself"),
+        pytest.param(
+            lambda node: {"one": 1, "two": 0.5, "three": np.float32(2)}[node.name],
+            [1.0, 0.5, 2.0],
+            id="of several types",
+        ),
     ],
 )
 def test_a_score_of_one_node(answer: Any, expected: list[float]) -> None:
@@ -280,6 +337,11 @@ def test_a_filter_of_the_table_refuses(answer: Any, complaint: str) -> None:
         pytest.param(10**400, "returned int 10+.* for node one, want a number", id="more than a float holds"),
         pytest.param([1.0], r"returned list \[1.0\] for node one, want a number", id="a list"),
         pytest.param(Score(1), "returned Score .* for node one, want a number", id="a Score"),
+        pytest.param(
+            lambda node: math.inf if node.name == "three" else 1,
+            "returned float inf for node three, want a finite number",
+            id="infinity on the last node",
+        ),
     ],
 )
 def test_a_score_of_one_node_refuses(answer: Any, complaint: str) -> None:
@@ -337,6 +399,11 @@ def test_an_exception_is_noted_with_its_node() -> None:
         verdict(lambda node: bool(1 // (node.name != "two")), per_node=True)
 
     assert caught.value.__notes__ == ["on node two"]
+
+
+def test_a_next_without_default_does_not_end_the_nodes_in_silence() -> None:
+    with pytest.raises(BadResult, match=PLACE + "raised StopIteration on node two; give next"):
+        verdict(lambda node: next(iter(() if node.name == "two" else (None,))), per_node=True)
 
 
 @pytest.mark.parametrize(

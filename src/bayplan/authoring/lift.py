@@ -5,7 +5,7 @@ answers for the whole table. The engine sees no difference.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -20,6 +20,9 @@ from bayplan.snapshot.row import Node
 from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.units import Allocation
 
+_PLAIN = frozenset({float, int, bool, type(None)})
+"""The types of a score of one node that NumPy converts as we would: ``None`` becomes NaN."""
+
 
 class BadResult(ValueError):
     """A hook returned something that cannot be used."""
@@ -33,7 +36,7 @@ def verdict(hook: Hook, available: dict[str, Any]) -> Verdict:
     """The verdict of a ``filter`` or ``prefer`` hook about the nodes in ``available``."""
     nodes: NodeTable = available["nodes"]
     if hook.spec.per_node:
-        return _verdict_of_each(hook, _each(hook, nodes, available))
+        return _verdict_of_each(hook, _each(hook, nodes, available), nodes.name)
     return _verdict_of_table(hook, hook.call(available), nodes)
 
 
@@ -41,8 +44,7 @@ def scores(hook: Hook, available: dict[str, Any]) -> Score | None:
     """The result of a ``score`` hook: finite floats, NaN for no opinion; ``None`` for none on any node."""
     nodes: NodeTable = available["nodes"]
     if hook.spec.per_node:
-        values = [_number(hook, result, node) for node, result in _each(hook, nodes, available)]
-        return Score(np.array(values, dtype=np.float64))
+        return Score(_numbers_of_each(hook, _each(hook, nodes, available), nodes))
     result = hook.call(available)
     if result is None or (isinstance(result, float) and np.isnan(result)):
         return None
@@ -107,33 +109,54 @@ def gate(hook: Hook, available: dict[str, Any]) -> Reason | None:
     return _reason(hook, hook.call(available), "")
 
 
-def _verdict_of_each(hook: Hook, results: Iterable[tuple[Node | str, Any]]) -> Verdict:
+def _each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> list[Any]:
+    """What the hook returns for each node. The loop is C's: Python's own takes as long as a short hook."""
+    results: list[Any] = []
+    try:
+        results.extend(map(hook.per_node(available), nodes))
+    except Exception as error:
+        error.add_note(f"on node {nodes.name(len(results))}")
+        raise
+    if len(results) < len(nodes):
+        # To `map` it is the end of the nodes.
+        raise BadResult(
+            f"{hook.title}: raised StopIteration on node {nodes.name(len(results))};"
+            " give next() a second argument, which it then returns at the end"
+        )
+    return results
+
+
+def _verdict_of_each(hook: Hook, results: Iterable[Any], name: Callable[[int], str]) -> Verdict:
     """One verdict from a hook's results, node by node. Most results equal the one before, which is fast."""
     codes: list[int] = []
     numbers: dict[Reason, int] = {}
     last: Any = None
     code = PASS
-    for node, result in results:
+    for result in results:
         if result is None or result is True:
             codes.append(PASS)
             continue
         # Texts that are formatted for each node are equal, but not the same object.
         if result is not last and not (type(result) is type(last) is str and result == last):
-            reason = _reason(hook, result, node if isinstance(node, str) else node.name)
+            reason = _reason(hook, result, name(len(codes)))
             code = PASS if reason is None else numbers.setdefault(reason, len(numbers) + 1)
             last = result
         codes.append(code)
     return Verdict.of(codes, numbers)
 
 
-def _each(hook: Hook, nodes: NodeTable, available: dict[str, Any]) -> Iterator[tuple[Node, Any]]:
-    ask = hook.per_node(available)
-    for node in nodes:
+def _numbers_of_each(hook: Hook, results: list[Any], nodes: NodeTable) -> NDArray[np.float64]:
+    if _PLAIN.issuperset(map(type, results)):
         try:
-            yield node, ask(node=node)
-        except Exception as error:
-            error.add_note(f"on node {node.name}")
-            raise
+            values = np.array(results, dtype=np.float64)
+        except OverflowError:
+            pass
+        else:
+            if not np.isinf(values).any():
+                return values
+    # Slower, and it knows which node a result is about.
+    each = (_number(hook, result, nodes.name(row)) for row, result in enumerate(results))
+    return np.fromiter(each, dtype=np.float64, count=len(results))
 
 
 def _reason(hook: Hook, result: Any, node: str) -> Reason | None:
@@ -167,7 +190,7 @@ def _verdict_of_table(hook: Hook, result: Any, nodes: NodeTable) -> Verdict:
         return Verdict(codes, result.reasons, result.values, places=result.places, sound=True)
     if isinstance(result, Mapping):
         _check_names(hook, result, nodes)
-        return _verdict_of_each(hook, ((name, result.get(name)) for name in nodes.names))
+        return _verdict_of_each(hook, map(result.get, nodes.names), nodes.name)
     if isinstance(result, np.ndarray) and result.dtype == np.bool_:
         _check_shape(hook, result, count)
         return Verdict((~result).astype(np.int16), (Reason(hook.name),))
@@ -210,17 +233,15 @@ def _numbers(hook: Hook, given: Any, nodes: NodeTable) -> NDArray[np.float64]:
     return values
 
 
-def _number(hook: Hook, result: Any, node: Node) -> float:
+def _number(hook: Hook, result: Any, node: str) -> float:
     if result is None:
         return math.nan
     try:
         value = float(result)
     except (TypeError, ValueError, OverflowError):
-        raise BadResult(
-            f"{hook.title}: returned {_name(result)} for node {node.name}, want a number"
-        ) from None
+        raise BadResult(f"{hook.title}: returned {_name(result)} for node {node}, want a number") from None
     if isinstance(result, str) or math.isinf(value):
-        raise BadResult(f"{hook.title}: returned {_name(result)} for node {node.name}, want a finite number")
+        raise BadResult(f"{hook.title}: returned {_name(result)} for node {node}, want a finite number")
     return value
 
 
