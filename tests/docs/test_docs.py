@@ -16,6 +16,10 @@ from bayplan.cli.starter import first_files
 from bayplan.config.load import parse_config
 from bayplan.config.rehearse import rehearse
 from bayplan.config.v1 import BayplanConfiguration
+from bayplan.doctor.examine import examine
+from bayplan.doctor.files import read_text
+from bayplan.doctor.run import DEFAULT_VERSION
+from bayplan.doctor.setting import Setting, Version
 from bayplan.kube.yaml import read_documents
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.schedule_metrics import ScheduleMetrics
@@ -68,6 +72,13 @@ def test_yaml_in_the_docs_is_read_without_complaint(text: str) -> None:
     if "BayplanConfiguration" in text:
         config, _ = parse_config(text.encode(), source="docs")
         assert config.policies
+
+
+@pytest.mark.parametrize("text", [s for s in snippets("yaml") if "\nextenders:" in s.values[0]])
+def test_doctor_has_nothing_against_a_configuration_of_kube_scheduler_in_the_docs(text: str) -> None:
+    found = examine(read_text(text, source="docs"), Setting(Version.read(DEFAULT_VERSION)))
+
+    assert [str(finding.id) for finding in found if finding.severity != "note"] == []
 
 
 def test_every_key_of_the_configuration_is_in_its_reference() -> None:
