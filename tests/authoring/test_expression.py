@@ -124,6 +124,16 @@ def test_what_can_be_asked(rule: str, passed: str) -> None:
             id="a text is no number",
         ),
         pytest.param(
+            "node.metadata.name < 0.3",
+            "make a number of the text, as with double(...), in: node",
+            id="a text is no decimal",
+        ),
+        pytest.param(
+            "column['cpu.requested'] < 0.8 * column['cpu.allocatable']",
+            "write double(...) around the whole number, as in double(column['cpu.free']), or 2.0 for 2, in:",
+            id="a whole number times a decimal",
+        ),
+        pytest.param(
             "int(node.metadata.labels[?'rack']) > 1",
             "what [?...] gives may be missing; add .orValue(...) before it is used",
             id="an optional where a value is wanted",
@@ -132,6 +142,16 @@ def test_what_can_be_asked(rule: str, passed: str) -> None:
             "int(node.metadata.name) > 1",
             "a text there is no number; ask first, as with .matches('^[0-9]+$')",
             id="a text that is no number",
+        ),
+        pytest.param(
+            "double(node.metadata.name) > 1.0",
+            "a text there is no number; ask first, as with .matches('^[0-9]+([.][0-9]+)?$'), in:",
+            id="a text that is no decimal",
+        ),
+        pytest.param(
+            "int(node.metadata.name + '0.5') > 1",
+            "a number such as 0.5 is read with double(...)",
+            id="a decimal that is no whole number",
         ),
         pytest.param(
             "dyn(pod.metadata.name)",
@@ -147,6 +167,14 @@ def test_a_rule_without_an_answer_fails_and_says_which(rule: str, error: str) ->
 
     assert error in result.errors[0]
     assert result.passed == []
+
+
+def test_the_advice_about_decimals_lets_decimals_pass() -> None:
+    nodes = [make_node("cheap", labels={"price": "0.2"}), make_node("no-price", labels={"price": "low"})]
+    price = "node.metadata.labels['price']"
+    rule = written(filter=f"{price}.matches('^[0-9]+([.][0-9]+)?$') && double({price}) < 0.3")
+
+    assert run_policy(rule, POD, make_cluster(nodes)).passed == ["cheap"]
 
 
 def test_a_policy_that_may_be_ignored_abstains_when_it_fails() -> None:

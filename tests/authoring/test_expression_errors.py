@@ -74,6 +74,12 @@ def refusal(text: str) -> str:
             "1 + 'a' == 2", "no matching overload for '+' applied to '(int, string)'", "+", id="types"
         ),
         pytest.param(
+            "double(column['cpu.free']) < 1",
+            "whole numbers and decimals do not go together here; write double(...) around the whole number",
+            "<",
+            id="a whole number and a decimal",
+        ),
+        pytest.param(
             "pod.spec.nodeSelectr == {}",
             "not kept by Bayplan; did you mean 'nodeSelector'?",
             "nodeSelectr",

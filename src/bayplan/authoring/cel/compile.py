@@ -13,6 +13,7 @@ from bayplan.authoring.cel import quantity
 from bayplan.authoring.cel.cost import check_cost
 from bayplan.authoring.cel.reads import COLUMN, OBJECTS, BadPlace, Reads, find_reads
 from bayplan.authoring.cel.tree import Call, Constant, Expr, Tree, read_tree, with_root
+from bayplan.authoring.cel.words import of_compilation, without_status
 from bayplan.authoring.hooks import PolicyError
 from bayplan.kube.yaml import suggest
 
@@ -25,7 +26,6 @@ _DOUBLING = re.compile(r"\bopt(?:Flat)?Map\b")
 _DOUBLING_LIMIT = 4
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'.*")
-_STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$")
 _EXPECTING = re.compile(r" expecting \{.*")
 _SYNTAX = "Syntax error"
 # Operators of Python, SQL and manifests, and their spelling in CEL.
@@ -148,17 +148,17 @@ def _explained(message: str, text: str, variables: Sequence[str]) -> CompileErro
     if "recursion" in message:
         return CompileError("it is nested too deeply, 32 levels at most; brackets and long sums count")
     if found is None:
-        plain = _STATUS.sub("", _STATUS.sub("", message))
+        plain = without_status(message)
         return CompileError(f"{plain[0].lower()}{plain[1:]}")
     offset = _offset(text, int(found[1]), int(found[2]))
-    wrong = _EXPECTING.sub("", _STATUS.sub("", found[3]))
+    wrong = _EXPECTING.sub("", without_status(found[3]))
     if "'<EOF>'" in wrong:
         wrong = "it ends too early"
     elif wrong.startswith(_SYNTAX):
         wrong = _of_another_language(text, offset) or wrong
     if wrong.startswith("has() argument"):
         wrong += "; of a map ask whether it has the key: 'rack' in node.metadata.labels"
-    wrong = _OPERATOR.sub(r"'\1'", wrong)
+    wrong = of_compilation(_OPERATOR.sub(r"'\1'", wrong))
     if undeclared := _UNDECLARED.match(wrong):
         name = undeclared[1].partition(".")[0]
         called = re.match(r"\s*\(", text[offset:]) is not None

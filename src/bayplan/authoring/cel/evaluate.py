@@ -3,7 +3,6 @@
 Answers are kept: the same parts of a pod and of a node always give the same answer.
 """
 
-import re
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from bayplan.authoring.cel.compile import Compiled
 from bayplan.authoring.cel.parts import Parts
 from bayplan.authoring.cel.split import Rule, split
+from bayplan.authoring.cel.words import of_evaluation
 from bayplan.authoring.lift import BadResult
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.strings import Strings
@@ -23,10 +23,6 @@ from bayplan.snapshot.table import NodeTable
 MEMORY_LIMIT = 100_000
 MEMORY_BYTES = 32 * 1024 * 1024
 _SHOWN = 120
-_NO_SUCH_KEY = re.compile(r"^NOT_FOUND: Key not found in map : (.*)$")
-_NO_OVERLOAD = re.compile(r"^No matching overloads found : \S+?\((.*)\)$")
-_NUMBERS = re.compile(r"int64|uint64|double")
-_STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$")
 
 
 class ExpressionFailed(Exception):
@@ -148,29 +144,12 @@ class Evaluator:
         )
 
     def _failed(self, message: str) -> ExpressionFailed:
-        return ExpressionFailed(f"{self._policy}: {_in_words(message)}, in: {self._shown}")
+        return ExpressionFailed(f"{self._policy}: {of_evaluation(message)}, in: {self._shown}")
 
     @property
     def _shown(self) -> str:
         text = " ".join(self._compiled.text.split())
         return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-def _in_words(message: str) -> str:
-    """The library's error in our words, with what to write instead."""
-    said = _STATUS.sub("", message)
-    if missing := _NO_SUCH_KEY.match(message):
-        key = missing[1]
-        return f"{key} is not there; read it with [?{key}].orValue(...), or ask first: {key} in ..."
-    if unfit := _NO_OVERLOAD.match(said):
-        kinds = unfit[1]
-        if "*opaque*" in kinds:
-            return "what [?...] gives may be missing; add .orValue(...) before it is used"
-        if "string" in kinds and _NUMBERS.search(kinds):
-            return "a text and a number do not go together; make a number of the text, as with int(...)"
-    if "cannot convert string" in said:
-        return f"{said}: a text there is no number; ask first, as with .matches('^[0-9]+$')"
-    return said
 
 
 def _value(text: str) -> Any:
