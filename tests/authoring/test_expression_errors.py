@@ -69,6 +69,21 @@ def refusal(text: str) -> str:
             "Gi",
             id="an amount with its unit",
         ),
+        pytest.param(
+            "node.metadata.labels.get('rack') == 'a'",
+            "unknown function 'get'; write labels[?'rack'].orValue('') for labels.get('rack')",
+            "get",
+            id="get of Python",
+        ),
+        pytest.param(
+            "node.metadata.labels.get( 'rack', 'none' ) == 'a'",
+            "write labels[?'rack'].orValue('none') for labels.get( 'rack', 'none' )",
+            "get",
+            id="get of Python with a default",
+        ),
+        pytest.param(
+            "len(node.spec.taints) == 0", "CEL has size(...) for len(...)", "len", id="len of Python"
+        ),
         pytest.param("1 == 1 xor 2 == 2", "Syntax error", "xor", id="a word that nobody knows"),
         pytest.param(
             "1 + 'a' == 2", "no matching overload for '+' applied to '(int, string)'", "+", id="types"
@@ -90,6 +105,18 @@ def refusal(text: str) -> str:
             "pod.spec.hostname is not kept by Bayplan; these are: ",
             "hostname",
             id="field",
+        ),
+        pytest.param(
+            "node.labels['rack'] == 'a'",
+            "node.labels is not kept by Bayplan; did you mean node.metadata.labels?",
+            "labels",
+            id="a field of Python's node",
+        ),
+        pytest.param(
+            "pod.resources.requests == {}",
+            "did you mean pod.spec.resources or pod.status.resources?",
+            "resources",
+            id="a field of two parts of the pod",
         ),
         pytest.param(
             "has(node.status.images)", "node.status.images is not kept by Bayplan", "(", id="in has()"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayplan.authoring.cel import quantity
 from bayplan.authoring.cel.cost import check_cost
+from bayplan.authoring.cel.other_languages import function_instead, operator_instead
 from bayplan.authoring.cel.reads import COLUMN, OBJECTS, BadPlace, Reads, find_reads
 from bayplan.authoring.cel.tree import Call, Constant, Expr, Tree, read_tree, with_root
 from bayplan.authoring.cel.words import of_compilation, without_status
@@ -28,16 +29,6 @@ _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'.*")
 _EXPECTING = re.compile(r" expecting \{.*")
 _SYNTAX = "Syntax error"
-# Operators of Python, SQL and manifests, and their spelling in CEL.
-_OTHER_LANGUAGES = (
-    (re.compile(r"and\b"), "CEL has && for and"),
-    (re.compile(r"or\b"), "CEL has || for or"),
-    (re.compile(r"if\b"), "CEL has a ? b : c for if and else"),
-    (re.compile(r"=~"), "CEL has text.matches('^a') for =~"),
-    (re.compile(r"=(?!=)"), "CEL compares with =="),
-)
-_NOT = re.compile(r"\bnot\s+$")
-_AMOUNT = re.compile(r"\b(\d+(?:\.\d+)?)(m|[kKMGT]i?)\b")
 _OPERATOR = re.compile(r"'_?(\W+)_'")
 _FUNCTIONS = (
     *quantity.FUNCTIONS,
@@ -128,20 +119,6 @@ def _library() -> tuple[Any, list[Any]]:
     return cel, [ext_math.ExtMath(), ext_optional.ExtOptional(), ext_strings.ExtStrings()]
 
 
-def _of_another_language(text: str, offset: int) -> str:
-    """What to write instead of another language's operator at that place; ``""`` if unknown."""
-    rest = text[offset:].lstrip()
-    for found, instead in _OTHER_LANGUAGES:
-        if found.match(rest):
-            return instead
-    if _NOT.search(text[:offset]):
-        return "CEL has ! for not"
-    for amount in _AMOUNT.finditer(text):
-        if amount.start() <= offset <= amount.end():
-            return f"{amount[0]} is no number: write it out, or compare quantities, quantity('{amount[0]}')"
-    return ""
-
-
 def _explained(message: str, text: str, variables: Sequence[str]) -> CompileError:
     """The library's first error, in our words."""
     found = _ERROR.search(message)
@@ -155,7 +132,7 @@ def _explained(message: str, text: str, variables: Sequence[str]) -> CompileErro
     if "'<EOF>'" in wrong:
         wrong = "it ends too early"
     elif wrong.startswith(_SYNTAX):
-        wrong = _of_another_language(text, offset) or wrong
+        wrong = operator_instead(text, offset) or wrong
     if wrong.startswith("has() argument"):
         wrong += "; of a map ask whether it has the key: 'rack' in node.metadata.labels"
     wrong = of_compilation(_OPERATOR.sub(r"'\1'", wrong))
@@ -169,6 +146,8 @@ def _explained(message: str, text: str, variables: Sequence[str]) -> CompileErro
         wrong = f"unknown {what} {name!r}{suggest(name, known) or _variables(variables)}"
         if called and name in known:
             wrong = f"{name!r} is not called with so many arguments, or not on this"
+        elif called and (instead := function_instead(text, offset)):
+            wrong = f"unknown {what} {name!r}; {instead}"
     return CompileError(f"{wrong.replace('bytes', 'quantity')}\n{_caret(text, offset)}")
 
 

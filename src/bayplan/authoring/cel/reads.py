@@ -20,7 +20,7 @@ from bayplan.authoring.cel.tree import (
     Select,
     Tree,
 )
-from bayplan.kube.yaml import did_you_mean, suggest
+from bayplan.kube.yaml import did_you_mean
 from bayplan.snapshot.columns import ASPECTS, FLAGS, LABELS, NATIVE_RESOURCES, split_resource
 
 Path = tuple[str, ...]
@@ -210,8 +210,15 @@ class _Walk:
 
 
 def _not_kept(place: _Place, name: str, schema: Object) -> str:
-    hint = suggest(name, schema.fields)
-    if not hint.startswith("; did"):
-        hint = f"; these are: {', '.join(schema.fields)}"
     owner = place.title if place.path is not None else " or ".join(schema.names)
+    hint = _one_level_deeper(owner, name, schema) or did_you_mean(name, schema.fields)
+    if not hint:
+        hint = f"; these are: {', '.join(schema.fields)}"
     return f"{owner}.{name} is not kept by Bayplan{hint}"
+
+
+def _one_level_deeper(owner: str, name: str, schema: Object) -> str:
+    """``; did you mean node.metadata.labels?`` where ``node.labels`` is written, as Python policies do."""
+    inner = {field: below.schema for field, below in schema.fields.items()}
+    found = [field for field, below in inner.items() if isinstance(below, Object) and name in below.fields]
+    return f"; did you mean {' or '.join(f'{owner}.{field}.{name}' for field in found)}?" if found else ""
