@@ -174,6 +174,19 @@ def test_refuses_bytes_that_are_no_text() -> None:
     ("word", "known", "tail"),
     [
         pytest.param("polices", ["policies", "extender"], "; did you mean 'policies'?", id="a near miss"),
+        pytest.param(
+            "max",
+            ["by", "maxPerDomain", "maxSkew", "pods"],
+            "; did you mean 'maxSkew' or 'maxPerDomain'?",
+            id="the first word of several",
+        ),
+        pytest.param(
+            "min",
+            ["maxSkew", "minDomainsThatAreThere"],
+            "; did you mean 'minDomainsThatAreThere'?",
+            id="the first word of one",
+        ),
+        pytest.param("a", [f"aWord{i}" for i in range(30)], "", id="the first word of too many"),
         pytest.param("zzz", ["b", "a"], "; known here: a, b", id="nothing near, few names"),
         pytest.param("zzz", [f"name-{i}" for i in range(30)], "", id="nothing near, many names"),
         pytest.param("zzz", [], "", id="nothing at all"),

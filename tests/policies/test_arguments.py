@@ -225,6 +225,15 @@ def assembled(policies: str, folder: Path) -> list[object]:
         pytest.param(
             """
             - use: Spread
+              args: {pods: {}, max: 2}
+            """,
+            6,
+            "policies[0].args.max: unknown key; did you mean 'maxSkew' or 'maxPerDomain'?",
+            id="a limit that could be one of two",
+        ),
+        pytest.param(
+            """
+            - use: Spread
               args: {pods: {}, maxPerDomain: 1, whenUnsatisfiable: ScheduleAnyway}
             """,
             6,

@@ -24,6 +24,8 @@ _MERGE = "<<"
 # A name is looked for among those that somebody else sent, a hundred thousand of them if he likes.
 _LOOKED_AT = 20_000
 _COMPARED = 1_000
+# With more names than this, the word says too little.
+_LONGER_LIMIT = 4
 
 
 class YamlError(ValueError):
@@ -104,13 +106,23 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` where a name is close; else nothing. Of very many names some are looked at."""
+    """``; did you mean 'x'?`` where a name is close or longer; else nothing.
+
+    For ``max`` these are ``maxSkew`` and ``maxPerDomain``. Of very many names some are looked at.
+    """
     names = list(islice(known, _LOOKED_AT))
     if len(names) > _COMPARED:
         # Whoever mistypes a name mostly has its first letter right.
         names = [name for name in names if name[:1] == word[:1]][:_COMPARED]
     close = difflib.get_close_matches(word, sorted(names), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    meant = dict.fromkeys([*close, *_longer(word, names)])
+    return f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+
+
+def _longer(word: str, names: list[str]) -> list[str]:
+    """The few names that have ``word`` as their first words, as ``maxSkew`` has ``max``."""
+    found = sorted(name for name in names if name.startswith(word) and name[len(word) :][:1].isupper())
+    return found if word and len(found) <= _LONGER_LIMIT else []
 
 
 def _line(text: str | bytes, number: int) -> str:
