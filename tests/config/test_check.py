@@ -311,6 +311,41 @@ def test_a_label_that_no_node_has_is_a_hint_wherever_the_policy_names_it(tmp_pat
     assert not [hint for hint in hints[2:] if "no node" in hint]
 
 
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        pytest.param(
+            "pod.metadata.annotations[?'example.com/max-prise'].orValue('') == ''",
+            ["reads annotation 'example.com/max-prise' of the pod: no pod of 2 has it; did you mean"],
+            id="an annotation of the given pod",
+        ),
+        pytest.param(
+            "!('teem' in pod.metadata.labels)",
+            ["reads label 'teem' of the pod: no pod of 2 has it; did you mean 'team'?"],
+            id="a label of a pod of the cluster",
+        ),
+        pytest.param("!('team' in pod.metadata.labels)", [], id="a key that one pod has"),
+        pytest.param("!('max-price' in pod.metadata.annotations)", [], id="a key without its domain"),
+        pytest.param("!('gpus' in pod.metadata.labels)", [], id="a key like no other"),
+    ],
+)
+def test_a_mistyped_key_of_a_pod_in_an_expression_is_a_hint(
+    tmp_path: Path, rule: str, told: list[str]
+) -> None:
+    flags = _cluster(tmp_path, {"rack": "a"}, pod={"name": "p", "labels": {"team": "a"}})
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies:\n"
+        f'  - {{name: rule, filter: "{rule}"}}\n'
+    )
+    given = make_pod("mine", annotations={"example.com/max-price": "0.3"})
+
+    hints = [hint for hint in check([], replace(flags, config=config), pods=[given]).hints if "pod:" in hint]
+
+    assert len(hints) == len(told)
+    assert all(text in hint for hint, text in zip(hints, told, strict=True))
+
+
 def test_the_labels_of_a_built_in_policy_are_looked_for_too(tmp_path: Path) -> None:
     flags = _cluster(tmp_path, {"rack": "a"}, {"rack": "b"})
     (tmp_path / "config.yaml").write_text(

@@ -50,6 +50,13 @@ def test_pods_that_come_there_are_all_that_is_wanted(tmp_path: Path) -> None:
     assert hints(tmp_path, GPU, pods=pods) == []
 
 
+def test_who_gave_a_pod_is_asked_for_another(tmp_path: Path) -> None:
+    first, _ = hints(tmp_path, GPU, pods=[make_pod("mine")])
+
+    assert "give one that comes there: another --pod than yours, or the nodes of a cluster" in first
+    assert first.endswith("; or is a label or an annotation of the pod mistyped in the policy?")
+
+
 @pytest.mark.parametrize(
     ("body", "lines"),
     [

@@ -3,7 +3,7 @@
 Expressions use the field names of Kubernetes: ``node.metadata.labels[?'rack'].orValue('') == 'a'``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from bayplan.authoring.cel.evaluate import Evaluator
 from bayplan.authoring.cel.reads import Reads
 from bayplan.authoring.hooks import HookSpec, Kind, PolicyError
 from bayplan.authoring.hooks import Reads as Promise
-from bayplan.authoring.registry import FailurePolicy, Hook, Policy
+from bayplan.authoring.registry import FailurePolicy, Hook, PodKey, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.authoring.verdict import Reason, Verdict
 from bayplan.kube.pod import Pod
@@ -31,7 +31,7 @@ _VARIABLES: dict[str, tuple[str, ...]] = {**dict.fromkeys(KINDS, _NODES), "prote
 _NUMBERS = ("INT", "UINT", "DOUBLE", "DYN")
 _HINTS = {"BYTES": "a quantity; add .asApproximateFloat()", "optional_type": "an optional; add .orValue(...)"}
 _OF_A_KIND = {("metadata", part) for part in ("namespace", "labels", "annotations", "ownerReferences")}
-_DECLARED = {"labels": Label, "annotations": NodeAnnotation}
+_DECLARED: dict[str, Any] = {"labels": Label, "annotations": NodeAnnotation}
 
 
 class ExpressionError(PolicyError):
@@ -63,12 +63,14 @@ def from_expressions(
     """A policy made of these expressions, by kind of hook; raises `ExpressionError`."""
     hooks: list[Hook] = []
     columns: dict[Any, None] = {}
+    pod_keys: dict[PodKey, None] = {}
     for kind, expression in expressions.items():
         rule, reads = _rule(name, kind, expression, reason or name)
         spec = HookSpec(kind, rule.parameters, expression.where, reads=_promise(kind, reads))
         hooks.append(Hook(name, kind, spec, rule))
         columns.update(dict.fromkeys(_declared(reads)))
-    return Policy(name, tuple(hooks), weight, scope, failure_policy, tuple(columns))
+        pod_keys.update(dict.fromkeys(_pod_keys(reads)))
+    return Policy(name, tuple(hooks), weight, scope, failure_policy, tuple(columns), pod_keys=tuple(pod_keys))
 
 
 @dataclass(frozen=True)
@@ -159,9 +161,17 @@ def _reads_pods(reads: Reads) -> bool:
 
 def _declared(reads: Reads) -> list[Any]:
     """The labels and annotations of nodes that the expression reads, for ``bayplan columns``."""
-    paths = sorted(reads.paths.get("node", ()))
-    return [
-        _DECLARED[path[1]](path[2])
-        for path in paths
-        if len(path) == 3 and path[0] == "metadata" and path[1] in _DECLARED
-    ]
+    return [_DECLARED[where](key) for where, key in _keys(reads, "node")]
+
+
+def _pod_keys(reads: Reads) -> list[PodKey]:
+    """The labels and annotations of pods and victims that the expression reads, for ``bayplan check``."""
+    return [*_keys(reads, "pod"), *_keys(reads, "victim")]
+
+
+def _keys(reads: Reads, variable: str) -> Iterator[PodKey]:
+    """The keys of labels and annotations among the paths of a variable."""
+    for path in sorted(reads.paths.get(variable, ())):
+        match path:
+            case ("metadata", "labels" | "annotations" as where, key):
+                yield where, key

@@ -10,6 +10,7 @@ from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.authoring.source import SourceHook
 
 FailurePolicy = Literal["Fail", "Ignore"]
+PodKey = tuple[Literal["labels", "annotations"], str]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Policy:
     """The typed columns that the policy declares in its module, class or instance."""
     sources: tuple[SourceHook, ...] = ()
     """The sources that the policy's file declares."""
+    pod_keys: tuple[PodKey, ...] = ()
+    """The labels and annotations of pods that the policy's expressions read."""
     shadow: bool = False
     """Whether the policy is only run and recorded, without effect on the decision."""
 

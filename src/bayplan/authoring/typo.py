@@ -7,10 +7,11 @@ from collections.abc import Iterable
 _ALIKE = 0.85
 
 
-def mistyped(key: str, given: Iterable[str]) -> str | None:
+def mistyped(key: str, given: Iterable[str], *, alike: float = _ALIKE) -> str | None:
     """The given key that is probably a mistyped ``key``; ``None`` if ``key`` itself is given.
 
     Both halves of ``example.com/gpu-count`` must be alike, so that keys of other software are not refused.
+    ``alike`` is how much alike, up to 1.
     """
     keys = list(given)
     if key in keys:
@@ -18,10 +19,10 @@ def mistyped(key: str, given: Iterable[str]) -> str | None:
     domain, _, name = key.rpartition("/")
     for other in keys:
         their_domain, _, their_name = other.rpartition("/")
-        if _alike(domain, their_domain) and _alike(name, their_name):
+        if _alike(domain, their_domain, alike) and _alike(name, their_name, alike):
             return other
     return None
 
 
-def _alike(one: str, other: str) -> bool:
-    return bool(one == other or difflib.get_close_matches(one, [other], cutoff=_ALIKE))
+def _alike(one: str, other: str, cutoff: float) -> bool:
+    return bool(one == other or difflib.get_close_matches(one, [other], cutoff=cutoff))

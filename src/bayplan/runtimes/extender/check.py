@@ -14,6 +14,7 @@ from bayplan.config.flags import Flags, Loaded, load_all
 from bayplan.config.in_time import LONGER
 from bayplan.config.labels import label_hints
 from bayplan.config.lines import Lines
+from bayplan.config.pod_keys import pod_key_hints
 from bayplan.config.rehearse import Rehearsal
 from bayplan.config.resources import resource_hints
 from bayplan.config.time_limits import time_limits
@@ -32,7 +33,9 @@ _NOT_THERE = (
 # Stands for the API server of the cluster that the configuration is meant for: nobody calls it.
 _ELSEWHERE = Connection("https://kubernetes.default.svc", None)
 _POD = "--pod pod.yaml"
-_POD_OR_NODES = "--pod pod.yaml, or the nodes of a cluster: --snapshot cluster.json"
+_OTHER_POD = "another --pod than yours"
+_OR_NODES = ", or the nodes of a cluster: --snapshot cluster.json"
+_OR_TYPO = "; or is a label or an annotation of the pod mistyped in the policy?"
 
 
 def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Report:
@@ -60,8 +63,10 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     if cluster is not None:
         better += label_hints(loaded.policies, cluster.nodes)
         better += resource_hints(loaded.policies, cluster.nodes)
+    in_view = cluster.pods if cluster is not None and cluster.pods_known else ()
+    better += pod_key_hints(loaded.policies, [*pods, *in_view])
     # Lines behind a line that fails were not run either, and need no hint.
-    not_run = lines.hints(what_to_give=_POD if cluster is not None else _POD_OR_NODES) if not problems else []
+    not_run = lines.hints(what_to_give=_what_to_give(pods, cluster)) if not problems else []
     if not problems:
         better += [*not_run, *hints(loaded.policies, rehearsal.refusals, cluster=cluster)]
     return Report(
@@ -72,6 +77,12 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
         _not_run(loaded, rehearsal, lines),
         in_part=bool(not_run),
     )
+
+
+def _what_to_give(pods: Sequence[Pod], cluster: Snapshot | None) -> str:
+    """What may bring a dry run to more lines of the hooks."""
+    nodes = _OR_NODES if cluster is None else ""
+    return f"{_OTHER_POD}{nodes}{_OR_TYPO}" if pods else f"{_POD}{nodes}"
 
 
 def _opened(loaded: Loaded, *, asked: bool) -> tuple[Snapshot | None, Connection | None]:
