@@ -7,6 +7,10 @@ from typing import Any
 Steps = tuple[str | int, ...]
 
 # The keys of Kubernetes 1.36. A key that resembles none of them may be newer, and passes.
+_METADATA = (
+    "annotations creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generateName"
+    " generation labels managedFields name namespace ownerReferences resourceVersion selfLink uid"
+)
 _SPEC = (
     "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy"
     " enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname"
@@ -36,6 +40,11 @@ def mistyped_keys(spec: Mapping[str, Any]) -> Iterator[tuple[Steps, str]]:
             yield from _nearly((kind, number, "resources"), resources, _RESOURCES)
     for number, toleration in enumerate(_listed(spec.get("tolerations"))):
         yield from _nearly(("tolerations", number), toleration, _TOLERATION)
+
+
+def mistyped_metadata(metadata: Any) -> Iterator[tuple[Steps, str]]:
+    """The same for the metadata of an object, whatever its kind."""
+    return _nearly((), metadata, _METADATA)
 
 
 def _nearly(at: Steps, data: Any, words: str) -> Iterator[tuple[Steps, str]]:

@@ -109,6 +109,12 @@ def test_the_namespace_of_the_command_line_is_for_a_manifest_without_one() -> No
             id="a typo in the resources",
         ),
         pytest.param(
+            "labels:",
+            "label:",
+            "pod.yaml:3: metadata.label: unknown key; did you mean 'labels'?",
+            id="a typo in the metadata",
+        ),
+        pytest.param(
             "250m",
             "250mm",
             "pod.yaml:8: spec.containers[0].resources.requests.cpu: '250mm' is not a quantity",
@@ -127,6 +133,26 @@ def test_a_mistake_has_its_line(old: str, new: str, said: str) -> None:
         read(POD.replace(old, new))
 
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("own", "of_template", "said"),
+    [
+        pytest.param(
+            "{name: web}", "{label: {app: web}}", "pod.yaml:3: spec.template.metadata.label:", id="pod"
+        ),
+        pytest.param("{nmae: web}", "{labels: {app: web}}", "pod.yaml:2: metadata.nmae:", id="the workload"),
+    ],
+)
+def test_the_metadata_of_a_workload_and_of_its_pod_are_both_looked_at(
+    own: str, of_template: str, said: str
+) -> None:
+    text = f"kind: Job\nmetadata: {own}\nspec: {{template: {{metadata: {of_template}, spec: {SPEC}}}}}"
+
+    with pytest.raises(ConfigError) as error:
+        read(text)
+
+    assert f"{said} unknown key; did you mean" in str(error.value)
 
 
 def test_a_mistake_in_a_template_has_its_line() -> None:

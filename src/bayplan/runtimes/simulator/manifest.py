@@ -13,7 +13,7 @@ import msgspec
 from bayplan.config.load import ConfigError, explain, place
 from bayplan.config.standard_input import read_standard_input
 from bayplan.kube.pod import Pod
-from bayplan.kube.pod_keys import Steps, mistyped_keys
+from bayplan.kube.pod_keys import Steps, mistyped_keys, mistyped_metadata
 from bayplan.kube.quantity import QuantityError, amount
 from bayplan.kube.unread import unread
 from bayplan.kube.yaml import Document, YamlError, read_documents
@@ -146,6 +146,8 @@ def _pod(document: Document, at: Steps, steps: Steps, namespace: str | None) -> 
     body = _walk(document.data, base)
     if not isinstance(body, dict):
         raise ConfigError(f"{place(document, base)}: the template of the pod is missing")
+    _check_metadata(document, (*at, "metadata"))
+    _check_metadata(document, (*base, "metadata"))
     _check(document, base, body)
     whole = _mapping(_walk(document.data, (*at, "metadata")))
     name = whole.get("name") or whole.get("generateName")
@@ -169,11 +171,19 @@ def _check(document: Document, base: Steps, body: dict[str, Any]) -> None:
     spec = body.get("spec")
     if not isinstance(spec, dict):
         raise ConfigError(f"{place(document, base)}: `spec` is missing")
-    for steps, meant in mistyped_keys(spec):
-        at = place(document, (*base, "spec", *steps))
-        raise ConfigError(f"{at}: unknown key; did you mean {meant!r}?")
+    _refuse(document, (*base, "spec"), mistyped_keys(spec))
     if not spec.get("containers"):
         raise ConfigError(f"{place(document, (*base, 'spec'))}: `containers` is missing")
+
+
+def _check_metadata(document: Document, base: Steps) -> None:
+    """Report keys such as ``label``, which decoding only some fields would miss."""
+    _refuse(document, base, mistyped_metadata(_walk(document.data, base)))
+
+
+def _refuse(document: Document, base: Steps, mistyped: Iterator[tuple[Steps, str]]) -> None:
+    for steps, meant in mistyped:
+        raise ConfigError(f"{place(document, (*base, *steps))}: unknown key; did you mean {meant!r}?")
 
 
 def _check_quantities(document: Document, base: Steps, pod: Pod) -> None:
