@@ -65,10 +65,23 @@ def test_a_file_without_a_scheduler_is_not_called_a_clean_one(tmp_path: Path) ->
         "cluster: {source: in-cluster}\n"
     )
 
-    assert doctor(ours).output == (
+    assert doctor("--config", ours).output == (
         "ok: no trap found, for Kubernetes 1.36; no configuration of kube-scheduler was given\n"
     )
     assert "was given" not in doctor(CLEAN, ours).output
+
+
+@pytest.mark.parametrize("more", [pytest.param([], id="to examine"), pytest.param(["--fix"], id="to fix")])
+def test_our_configuration_in_place_of_kube_schedulers_is_refused(more: list[str]) -> None:
+    ours = FOLDER / "bayplan" / "open.yaml"
+
+    result = doctor(ours, *more)
+
+    assert (
+        f"{ours}: this is Bayplan's own configuration, and doctor examines kube-scheduler's" in result.stderr
+    )
+    assert f"bayplan doctor scheduler.yaml --config {ours}" in result.stderr
+    assert (result.stdout, result.exit_code) == ("", 2)
 
 
 def test_json_is_for_programs() -> None:

@@ -75,6 +75,7 @@ def diagnose(request: Request) -> Report:
     given = _read(request.files)
     setting = _setting(request, given)
     if not request.live:
+        _refuse_ours_alone(given)
         setting = with_files(given, setting)
         run = bool([*scheduler_containers(given.workloads)])
         without = not (given.schedulers or given.policies or run)
@@ -105,7 +106,9 @@ def correct(request: Request) -> tuple[Fixed, Report]:
         raise UnreadableError(f"--fix prints one corrected file, and {len(request.files)} are named")
     (path,) = request.files
     source, content = _content(path)
-    setting = _setting(request, read_text(content, source=source))
+    given = read_text(content, source=source)
+    _refuse_ours_alone(given)
+    setting = _setting(request, given)
 
     def again(text: str) -> list[Finding]:
         given = read_text(text, source=source)
@@ -121,6 +124,20 @@ def _read(files: tuple[Path, ...]) -> Given:
     given = read_files([path for path in files if path != STDIN])
     source, content = _content(STDIN)
     return given.joined(read_text(content, source=source))
+
+
+def _refuse_ours_alone(given: Given) -> None:
+    """Raise `UnreadableError` if the files are Bayplan's configuration and nothing else.
+
+    Its owner would take "no trap found" for an answer about kube-scheduler's configuration.
+    """
+    if not given.configurations or given.schedulers or given.policies or given.workloads:
+        return
+    file = given.configurations[0].document.source
+    raise UnreadableError(
+        f"{file}: this is Bayplan's own configuration, and doctor examines kube-scheduler's. Name both:"
+        f" bayplan doctor scheduler.yaml --config {file}; or check this one: bayplan check --config {file}"
+    )
 
 
 def _content(path: Path) -> tuple[str, bytes]:
