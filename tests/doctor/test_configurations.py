@@ -82,6 +82,13 @@ def test_a_finding_names_file_line_and_path(name: str, trap: str, where: str) ->
     assert str(finding.where).partition(f"{name}:")[2].startswith(where)
 
 
+def test_a_mistyped_flag_is_said_to_be_one() -> None:
+    (finding,) = read_case(FOLDER / "mistyped-flag.yaml").examine()
+
+    assert finding.what == "want true or false, got the text 'flase'; did you mean false?"
+    assert finding.fixable
+
+
 def test_a_finding_never_repeats_a_password() -> None:
     for name in ("password.yaml", "tutorial.json"):
         told = str([finding.told() for finding in read_case(FOLDER / name).examine()])

@@ -71,6 +71,13 @@ def test_keys_are_put_where_a_person_would_look_for_them() -> None:
     )
 
 
+def test_a_mistyped_flag_is_corrected_and_then_what_it_means() -> None:
+    done = fixed(read_case(FOLDER / "mistyped-flag.yaml"))
+
+    assert [finding.id for finding in done.done] == ["bad-value", "full-nodes"]
+    assert "  nodeCacheCapable: true\n" in done.text
+
+
 def test_two_configurations_are_made_to_agree() -> None:
     text = fixed(read_case(FOLDER / "mismatch.yaml")).text
 

@@ -1,6 +1,7 @@
 """One entry of ``extenders`` by itself: verbs, weight, names or nodes, how long it is waited for."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from bayplan.doctor.duration import go_seconds, in_words
 from bayplan.doctor.finding import Finding, Put, Repair
@@ -100,7 +101,7 @@ def _weight(file: SchedulerFile, entry: Entry) -> Iterator[Finding]:
 
 def _nodes(file: SchedulerFile, entry: Entry, setting: Setting) -> Iterator[Finding]:
     asked = [key for key in ("filterVerb", "prioritizeVerb") if entry.text(key)]
-    if not asked or entry.flag("nodeCacheCapable"):
+    if not asked or entry.flag("nodeCacheCapable") or _is_no_flag(entry.raw("nodeCacheCapable")):
         return
     broken = "filterVerb" in asked and setting.version.minor >= _EMPTY_NODES_FROM
     said = "is false" if entry.has("nodeCacheCapable") else "is missing, which means false"
@@ -116,6 +117,11 @@ def _nodes(file: SchedulerFile, entry: Entry, setting: Setting) -> Iterator[Find
         severity="error" if broken else "warning",
         repairs=repairs,
     )
+
+
+def _is_no_flag(value: Any) -> bool:
+    """Whether nobody can say which flag is meant; that it is none is a finding of its own."""
+    return isinstance(value, str) and value.lower() != "false"
 
 
 def _binder(file: SchedulerFile, entry: Entry, setting: Setting) -> Iterator[Finding]:

@@ -124,13 +124,20 @@ def _bad(file: SchedulerFile, value: Any, kind: str, here: Path) -> Finding:
             return file.found(TIMEOUT_UNIT, here, what, repairs=(Put(here, text),))
         return file.found(BAD_VALUE, here, what, repairs=(Put(here, text),))
     repairs: tuple[Repair, ...] = ()
-    if kind == BOOL and isinstance(value, str) and value.lower() in ("true", "false"):
-        repairs = (Put(here, value.lower() == "true"),)
+    hint = ""
+    if kind == BOOL and isinstance(value, str) and (near := _near_flag(value)):
+        repairs = (Put(here, near == "true"),)
+        hint = f"; did you mean {near}?" if near != value.lower() else ""
     elif kind == NUMBER:
         repairs = _as_number(value, here)
     elif kind == TEXT and isinstance(value, int | float) and not isinstance(value, bool):
         repairs = (Put(here, str(value)),)
-    return file.found(BAD_VALUE, here, f"want {_WANTED[kind]}, got {_shown(value)}", repairs=repairs)
+    return file.found(BAD_VALUE, here, f"want {_WANTED[kind]}, got {_shown(value)}{hint}", repairs=repairs)
+
+
+def _near_flag(text: str) -> str:
+    """``true`` or ``false`` if the text is one of them, or one of them mistyped; else nothing."""
+    return "".join(difflib.get_close_matches(text.lower(), ["true", "false"], n=1, cutoff=0.75))
 
 
 def _meant(number: float) -> str:
