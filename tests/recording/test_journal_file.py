@@ -381,6 +381,10 @@ def test_a_line_whose_names_are_missing_is_left_out(tmp_path: Path) -> None:
             '{"line":"header","format":1}\n', "a recording, and no journal.*bayplan replay", id="a recording"
         ),
         pytest.param(
+            '{"kind":"List","items":[]}', "a snapshot of a cluster, and no journal", id="one line without end"
+        ),
+        pytest.param('{\n  "apiVersion": "v1",\n  "items": [', "a snapshot of a cluster", id="many lines"),
+        pytest.param(
             '{"line":"journal","format":9,"bayplan":"9.0","started":"","cluster":true}\n' * 3,
             "format 9, and this Bayplan reads 1: use Bayplan 9.0",
             id="of a later Bayplan",

@@ -17,6 +17,8 @@ from tests.runtimes.simulator.desk import Desk, sent, write_config
 
 HEADER = b'{"line":"header","format":1,"bayplan":"0","started":""}\n'
 
+SNAPSHOT = b'{"kind":"List","apiVersion":"v1","items":[{"kind":"Node","metadata":{"name":"n"}}]}'
+
 
 @pytest.mark.parametrize(
     ("content", "said"),
@@ -29,6 +31,18 @@ HEADER = b'{"line":"header","format":1,"bayplan":"0","started":""}\n'
         pytest.param(b'{"line":"dropped","count":1}\n', "header", id="no header"),
         pytest.param(
             b'{"line":"journal","format":1}\n', "a journal of decisions.*why --journal", id="a journal"
+        ),
+        pytest.param(
+            SNAPSHOT, "a snapshot of a cluster.*serve --record.*--snapshot", id="one line without end"
+        ),
+        pytest.param(SNAPSHOT + b"\n", "a snapshot of a cluster", id="a snapshot in one line"),
+        pytest.param(
+            SNAPSHOT.replace(b",", b",\n"), "a snapshot of a cluster", id="a snapshot in many lines"
+        ),
+        pytest.param(b"apiVersion: v1\nitems:\n- kind: Node\n", "a snapshot", id="a snapshot in YAML"),
+        pytest.param(gzip.compress(SNAPSHOT), "a snapshot of a cluster", id="a snapshot, packed"),
+        pytest.param(
+            b"apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n", "no recording of", id="our own file"
         ),
         pytest.param(HEADER.replace(b"1", b"2", 1), "format 2", id="a format of tomorrow"),
     ],

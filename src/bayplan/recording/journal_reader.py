@@ -14,6 +14,7 @@ from bayplan.engine.entry import Entry
 from bayplan.recording.journal_lines import JOURNAL_FORMAT, DecisionLine, JournalHeader, NodeNames, Placed
 from bayplan.recording.journal_telling import entry_of
 from bayplan.recording.lines import Dropped, RecordingError
+from bayplan.recording.mistaken import said_of_snapshot
 from bayplan.recording.reader import Damage, texts
 
 # The last decisions are enough; each may be about thousands of nodes.
@@ -21,6 +22,7 @@ _KEPT = 100
 _WARNINGS = 10
 # A process may be killed in its first line; with more such lines, the file is no journal.
 _TRIED_LINES = 3
+_WANTED = "no journal of decisions: `bayplan serve --journal-file FILE` writes one"
 
 
 class _Who(msgspec.Struct):
@@ -129,6 +131,8 @@ class _Scan:
         begun = False
         for number, text in enumerate(texts(self._path, file), start=1):
             if isinstance(text, Damage):
+                # A snapshot may be one line without an end, which looks like one that is cut off.
+                self._refuse_snapshot(begun=begun)
                 self._warn(str(text))
                 continue
             try:
@@ -137,9 +141,14 @@ class _Scan:
             except _Other as other:
                 raise RecordingError(f"{self._path}: {other}") from None
             except _UNREADABLE as error:
+                self._refuse_snapshot(begun=begun)
                 if not begun and number >= _TRIED_LINES:
                     raise RecordingError(f"{self._path}: no journal of Bayplan: {error}") from None
                 self._warn(f"line {number} is left out: {error}")
+
+    def _refuse_snapshot(self, *, begun: bool) -> None:
+        if not begun and (other := said_of_snapshot(self._path, _WANTED)):
+            raise RecordingError(f"{self._path}: {other}")
 
     def _line(self, text: bytes) -> None:
         glance = _GLANCE.decode(text)

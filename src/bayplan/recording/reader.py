@@ -18,11 +18,13 @@ from bayplan.recording.lines import (
     Seen,
     Unjudged,
 )
+from bayplan.recording.mistaken import said_of_snapshot
 
 _CHUNK = 1 << 20
 # The longest line: one may have a whole cluster, but a longer one is no recording.
 _LINE_BYTES = 1 << 30
 _GZIP_MAGIC = b"\x1f\x8b"
+_WANTED = "no recording: `bayplan serve --record FILE` writes one"
 _LINE = msgspec.json.Decoder(AnyLine)
 
 
@@ -35,15 +37,17 @@ def read_lines(path: Path) -> Iterator[AnyLine | Damage]:
     number = 0
     for number, text in enumerate(texts(path), start=1):
         if isinstance(text, Damage):
+            # A snapshot may be one line without an end, which looks like one that is cut off.
+            if number == 1 and (other := said_of_snapshot(path, _WANTED)):
+                raise RecordingError(f"{path}: {other}")
             yield text
             continue
         try:
             line = _LINE.decode(text)
         except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as error:
             if number == 1:
-                raise RecordingError(
-                    f"{path}: {_other_file(text) or f'no recording of Bayplan: {error}'}"
-                ) from None
+                other = _other_file(path, text) or f"no recording of Bayplan: {error}"
+                raise RecordingError(f"{path}: {other}") from None
             yield Damage(f"line {number}: {error}")
             continue
         if number == 1:
@@ -71,10 +75,10 @@ def is_worth_keeping(path: Path) -> bool:
     return not ours
 
 
-def _other_file(text: bytes) -> str:
-    """Which other file of Bayplan's begins with this line; ``""`` if none."""
+def _other_file(path: Path, text: bytes) -> str:
+    """Which other file begins with this line; ``""`` if none that is known."""
     if b'"line":"journal"' not in text:
-        return ""
+        return said_of_snapshot(path, _WANTED)
     return "a journal of decisions, and no recording: `bayplan why --journal FILE` reads it"
 
 
