@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -126,6 +127,17 @@ def test_another_configuration_is_told_apart(desk: Desk, tmp_path: Path) -> None
     found = json.loads(ended.stdout)
     assert (found["total"], found["equal"]) == (3, {})
     assert "no room" in found["differences"][0]["replayed"]
+
+
+def test_times_end_as_those_of_other_commands_do(desk: Desk, tmp_path: Path) -> None:
+    changed = POLICY.replace("return nodes[", "return -nodes[").replace("too little CPU", "no room")
+    other = write_config(tmp_path / "other", policy=changed)
+
+    replayed = bayplan("replay", desk.file, "--config", other).stdout
+    compared = json.loads(bayplan("compare", desk.file, "-c", other, "-o", "json").stdout)
+
+    assert re.search(r"^different 1: filter \S+ at [\d-]+T[\d:.]+Z$", replayed, re.MULTILINE)
+    assert {pod["at"][-1] for pod in compared["changed"]} == {"Z"}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ What a decision needs comes before it: the configuration, the cluster in view, t
 what changed since the decision before is written.
 """
 
+import re
 from datetime import UTC, datetime
 
 from msgspec import Raw, Struct
@@ -188,6 +189,11 @@ class Seen(Line, frozen=True, kw_only=True):
     def now(self) -> datetime:
         """The time of the call."""
         return datetime.fromisoformat(self.at)
+
+    @property
+    def shown_at(self) -> str:
+        """The time of the call as commands print it, ending in ``Z``."""
+        return re.sub(r"\+00:00$", "Z", self.at)
 
 
 class Asked(Seen, frozen=True, kw_only=True, tag="asked"):

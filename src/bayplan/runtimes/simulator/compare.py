@@ -121,7 +121,7 @@ def compare(
         one, other = (_placement(each, each.best_or(best), price_label) for each in judged)
         key = judged[0].pod.uid or case.pod
         pods.pop(key, None)
-        pods[key] = PodComparison(case.pod, case.said.at, one, other)
+        pods[key] = PodComparison(case.pod, case.said.shown_at, one, other)
     if damaged:
         more = f" ({len(damaged)} cannot)" if len(damaged) > 1 else ""
         recording.warnings.append(f"{damaged[0]}{more}")

@@ -105,7 +105,7 @@ def asked_again(respondent: Respondent, case: Case) -> Difference | None:
         same, texts = False, ("an answer", f"{type(error).__name__}: {error}")
     if same:
         return None
-    return Difference(case.number, case.verb, case.pod, said.at, *_apart(*texts))
+    return Difference(case.number, case.verb, case.pod, said.shown_at, *_apart(*texts))
 
 
 def answered(respondent: Any, case: Case) -> bytes:
