@@ -28,15 +28,20 @@ def label_hints(policies: Sequence[Policy], nodes: NodeTable) -> list[str]:
 
 
 def _hint(column: Text, policy: str, nodes: NodeTable) -> str:
-    texts = {node.name: column.texts(node).get(column.key) for node in nodes.objects}
     kind = "label" if isinstance(column, Label) else "annotation"
     who = f"policy {policy!r}" if policy else "a policy"
+    odd = oddity(column, nodes)
+    return f"{who} reads {kind} {column.key!r}: {odd}" if odd else ""
+
+
+def oddity(column: Text, nodes: NodeTable) -> str:
+    """That no node has the label or annotation, or which of them cannot be read; ``""`` if all is well."""
+    texts = {node.name: column.texts(node).get(column.key) for node in nodes.objects}
     if all(text is None for text in texts.values()):
         keys = {key for node in nodes.objects for key in column.texts(node)}
-        none = f"no node of {len(nodes)} has it{did_you_mean(column.key, keys)}"
-        return f"{who} reads {kind} {column.key!r}: {none}"
+        return f"no node of {len(nodes)} has it{did_you_mean(column.key, keys)}"
     wrong = set(column.unreadable(nodes.objects))
     if not wrong:
         return ""
     found = {name: text for name, text in texts.items() if name in wrong and text is not None}
-    return f"{who} reads {kind} {column.key!r}: {said_unreadable(found, READ_AS[column.type])}"
+    return said_unreadable(found, READ_AS[column.type])

@@ -45,11 +45,11 @@ def desk(tmp_path: Path) -> Desk:
     return made
 
 
-def compared(desk: Desk, tmp_path: Path, other: str) -> Comparison:
+def compared(desk: Desk, tmp_path: Path, other: str, price_label: str = "price") -> Comparison:
     config = write_config(tmp_path / "other", policy=other)
     first, second = desk.loaded.policies, load_all((), Flags(config=config)).policies
     names = ("pack", "other")
-    return compare(desk.file, lambda *_: first, lambda *_: second, names=names, price_label="price")
+    return compare(desk.file, lambda *_: first, lambda *_: second, names=names, price_label=price_label)
 
 
 def test_nodes_of_a_cloud_are_told_apart_beside_their_bars() -> None:
@@ -73,6 +73,27 @@ def test_pods_that_would_be_elsewhere_are_named_and_measured(desk: Desk, tmp_pat
     assert (one.nodes_used, one.most_on_a_node, one.most_in_a_zone) == (1, 3, 3)
     assert (one.price_of_nodes, other.price_of_nodes) == (3.0, 1.5)
     assert (one.cpu_share_max, other.cpu_share_max) == (0.75, 0.125)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        pytest.param("prise", ["no node of 2 has it; did you mean 'price'?"], id="a mistyped one"),
+        pytest.param(
+            "topology.kubernetes.io/zone", ["'a' on small, 'b' on large cannot be read"], id="texts"
+        ),
+        pytest.param("price", [], id="the right one"),
+        pytest.param("", [], id="none"),
+    ],
+)
+def test_a_price_label_without_prices_is_told(
+    desk: Desk, tmp_path: Path, label: str, said: list[str]
+) -> None:
+    warnings = compared(desk, tmp_path, SPREAD, price_label=label).warnings
+
+    assert len(warnings) == len(said)
+    for warning, text in zip(warnings, said, strict=True):
+        assert warning.startswith(f"price label {label!r}: {text}")
 
 
 def test_pods_that_would_be_refused_say_why(desk: Desk, tmp_path: Path) -> None:

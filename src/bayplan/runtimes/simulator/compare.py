@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from bayplan.config.labels import oddity
 from bayplan.engine.differ import turn
 from bayplan.recording.attempts import VERB as SCHEDULE
 from bayplan.recording.lines import Asked, RecordingError
 from bayplan.runtimes.simulator.cases import Recording
 from bayplan.runtimes.simulator.judge import Judgement, Side, judge_with, question_of
-from bayplan.snapshot.columns import parse_number
+from bayplan.snapshot.columns import Label, parse_number
+from bayplan.snapshot.table import NodeTable
 
 Change = Literal["same", "elsewhere", "refused", "admitted", "refused otherwise"]
 _ZONE = "topology.kubernetes.io/zone"
@@ -107,6 +109,7 @@ def compare(
     recording = Recording(path)
     pods: dict[str, PodComparison] = {}
     damaged: list[str] = []
+    nodes = None
     for case in recording.cases():
         if not isinstance(case.said, Asked) or case.verb not in ("filter", SCHEDULE):
             continue
@@ -119,16 +122,25 @@ def compare(
         # Among equal nodes the second side takes the first side's node: a tie is no change.
         best = judged[0].best
         one, other = (_placement(each, each.best_or(best), price_label) for each in judged)
+        nodes = judged[0].cluster.nodes
         key = judged[0].pod.uid or case.pod
         pods.pop(key, None)
         pods[key] = PodComparison(case.pod, case.said.shown_at, one, other)
     if damaged:
         more = f" ({len(damaged)} cannot)" if len(damaged) > 1 else ""
         recording.warnings.append(f"{damaged[0]}{more}")
+    if price_label and nodes is not None:
+        recording.warnings += _odd_prices(price_label, nodes)
     if not pods:
         said = "".join(f"\n{warning}" for warning in recording.warnings)
         raise RecordingError(f"{path}: no decision was recorded, so there is nothing to compare{said}")
     return Comparison(names, list(pods.values()), recording.warnings)
+
+
+def _odd_prices(label: str, nodes: NodeTable) -> list[str]:
+    """What is wrong with the prices: without them, their figures are left out of the comparison."""
+    odd = oddity(Label(label, float), nodes) if len(nodes) else ""
+    return [f"price label {label!r}: {odd}"] if odd else []
 
 
 def measure(placements: Sequence[Placement]) -> Measures:
