@@ -39,6 +39,16 @@ def test_a_healthy_endpoint_says_ok_and_no_more() -> None:
     assert Health(live={"threads": healthy}).report("livez", verbose=False) == (True, "ok")
 
 
+def test_a_remark_is_listed_and_is_no_problem() -> None:
+    health = Health(ready={"view": healthy}, remarks=lambda: {"leader": "another server binds", "b": ""})
+
+    assert health.problems() == {}
+    assert health.report("readyz", verbose=True) == (
+        True,
+        "[+]view ok\n[!]leader: another server binds\nreadyz check passed\n",
+    )
+
+
 def test_verbose_lists_every_check_and_a_failed_one_is_always_listed() -> None:
     health = Health(
         live={"threads": healthy},

@@ -37,6 +37,20 @@ async def test_the_second_waits_and_says_for_whom(world: World) -> None:
         assert set(world.leases.writes) == {"a"}
 
 
+async def test_who_stands_by_is_told_from_who_has_a_problem(world: World) -> None:
+    with world.server("a").running() as a, world.server("b").running() as b:
+        assert not b.writer.stands_by
+        await a.step()
+        await b.step()
+        assert (a.writer.stands_by, b.writer.stands_by) == (False, True)
+
+        world.leases.silent_for.add("everybody")
+        await b.step()
+
+        assert "cannot be had" in b.writer.problem()
+        assert not b.writer.stands_by
+
+
 async def test_a_holder_that_vanished_is_waited_out(world: World) -> None:
     with world.server("b").running() as b:
         with world.server("a").running() as a:

@@ -305,6 +305,38 @@ def test_the_list_begins_with_what_is_wrong_with_the_server() -> None:
     assert "and 1 more: State of the server" in page.text
 
 
+def test_a_server_that_stands_by_says_so_and_is_not_called_wrong() -> None:
+    who = "another server binds: lease default/bayplan is held by b"
+
+    page = Read(
+        list_page(
+            [],
+            Wanted(),
+            kept=0,
+            policies=[],
+            moments=[],
+            problems={},
+            stands_by=who,
+            schedules=True,
+            version="",
+        )
+    )
+
+    assert f"Decisions This server stands by: {who}" in page.text
+    assert "notice calm" in [a.get("class") for _, a in page.elements]
+    assert "notice bad" not in [a.get("class") for _, a in page.elements]
+
+
+@pytest.mark.parametrize(("stands_by", "shown"), [(True, "card"), (False, "card bad")])
+def test_why_a_server_does_not_bind_is_a_problem_unless_it_stands_by(stands_by: bool, shown: str) -> None:
+    ledger = {"standsBy": stands_by, "mayBind": False, "whyNotBind": "another server binds"}
+
+    page = Read(state_page({"ledger": ledger}, version=""))
+
+    assert "another server binds" in page.text
+    assert [a["class"] for tag, a in page.elements if tag == "section"] == [shown]
+
+
 async def test_a_server_without_problems_has_none_above_its_list() -> None:
     page = await seen("/")
 

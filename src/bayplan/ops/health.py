@@ -14,7 +14,9 @@ class Health:
     live: dict[str, Check] = field(default_factory=dict)
     ready: dict[str, Check] = field(default_factory=dict)
     notes: Callable[[], Mapping[str, str]] = dict
-    """Further information, shown with ``?verbose``; it does not affect health."""
+    """Problems that fail no check, shown with ``?verbose``; they do not affect health."""
+    remarks: Callable[[], Mapping[str, str]] = dict
+    """What is worth knowing and no problem, such as that another server leads; shown with ``?verbose``."""
 
     def results(self) -> dict[tuple[str, str], bool]:
         """Whether each check passes, by its name and endpoint."""
@@ -25,7 +27,7 @@ class Health:
         }
 
     def problems(self) -> dict[str, str]:
-        """The checks that fail and the notes, by name: all that ``/readyz?verbose`` has to say."""
+        """The checks that fail and the notes, by name: all that is wrong."""
         found = {name: check() for name, check in (self.live | self.ready).items()} | dict(self.notes())
         return {name: wrong for name, wrong in found.items() if wrong}
 
@@ -39,6 +41,7 @@ class Health:
         lines = [
             f"[-]{name} failed: {wrong}" if wrong else f"[+]{name} ok" for name, wrong in results.items()
         ]
-        lines += [f"[!]{name}: {wrong}" for name, wrong in self.notes().items() if wrong]
+        said = [*self.notes().items(), *self.remarks().items()]
+        lines += [f"[!]{name}: {text}" for name, text in said if text]
         lines.append(f"{endpoint} check {'passed' if healthy else 'failed'}")
         return healthy, "\n".join(lines) + "\n"

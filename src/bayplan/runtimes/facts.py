@@ -15,7 +15,7 @@ from bayplan.state.sources.book import Sources
 
 
 def of_health(health: Health) -> dict[str, Any]:
-    """Whether ``/readyz`` passes, and each problem that it names with ``?verbose``."""
+    """Whether ``/readyz`` passes, and each problem that it names with ``?verbose``; remarks are none."""
     found: dict[str, Any] = {"ready": all(health.results().values())}
     problems = health.problems()
     return found | {"problems": problems} if problems else found

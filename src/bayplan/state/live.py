@@ -135,6 +135,11 @@ class LiveCluster:
         """Why this server may not bind at this moment; ``""`` if it may."""
         return self.writer.problem() if self.writer is not None else ""
 
+    @property
+    def stands_by(self) -> bool:
+        """Whether this server may not bind because another one does, as it should be."""
+        return self.writer is not None and self.writer.stands_by
+
     async def verify(self) -> Verification:
         """Compare the view with fresh lists."""
         # Concurrent callers share one verification, and so its few full lists.

@@ -115,6 +115,13 @@ class Writer:
             return f"{self._title} cannot be had: {self._error}"
         return self._whose()
 
+    @property
+    def stands_by(self) -> bool:
+        """Whether another server holds the Lease, and nothing is wrong with that."""
+        leaves = self._departure is not None and self._departure.closed
+        theirs = self._theirs is not None and self._absence.wait_seconds is None
+        return theirs and not (self.holds or leaves or self._error)
+
     def _whose(self) -> str:
         """Why the Lease is not ours, if nothing is wrong."""
         if self._theirs is not None and self._absence.wait_seconds is None:

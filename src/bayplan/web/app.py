@@ -118,6 +118,7 @@ class PageApp:
 
     def _list(self, query: Mapping[str, str]) -> Work:
         sight, policies, problems = self._sight, self._sight.policies(), self._sight.problems()
+        stands_by = sight.stands_by()
         wanted = msgspec.structs.replace(_lenient(query, Wanted), limit=PAGE_LINES)
 
         def make() -> web.Response:
@@ -131,6 +132,7 @@ class PageApp:
                     policies=policies,
                     moments=moments,
                     problems=problems,
+                    stands_by=stands_by,
                     schedules=sight.to_wire is None,
                     version=sight.version,
                 )

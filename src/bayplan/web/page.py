@@ -28,14 +28,18 @@ def list_page(
     policies: Sequence[str],
     moments: Sequence[Moment],
     problems: Mapping[str, str],
+    stands_by: str = "",
     schedules: bool,
     version: str,
 ) -> Html:
-    """The last decisions that are wanted; ``schedules`` where Bayplan places pods itself."""
+    """The last decisions that are wanted; ``schedules`` where Bayplan places pods itself.
+
+    ``stands_by`` says who does so while this server stands by.
+    """
     newest = not wanted.before
     content: list[Child] = [
         heading("Decisions"),
-        tag("div", _problems(problems), id="problems", data_live="5000"),
+        tag("div", _problems(problems), _stands_by(stands_by), id="problems", data_live="5000"),
         tag("section", plots(moments), id="plots", class_="plots", data_live="5000", aria_label="Over time"),
         _form(wanted, policies),
         tag(
@@ -58,6 +62,11 @@ def _problems(problems: Mapping[str, str]) -> Child:
     left = len(problems) - len(lines)
     more = f"and {left} more: " if left else ""
     return tag("div", lines, more, tag("a", "State of the server", href="/state"), class_="notice bad")
+
+
+def _stands_by(who_binds: str) -> Child:
+    """Why decisions are few or old here; that a server stands by is no problem."""
+    return notice("This server stands by: ", who_binds, class_="notice calm") if who_binds else None
 
 
 def _form(wanted: Wanted, policies: Sequence[str]) -> Html:

@@ -38,6 +38,8 @@ class Sight:
     """Where Bayplan places pods itself: the names that it does so by."""
     problems: Callable[[], Mapping[str, str]] = dict
     """What is wrong with the server, by subject; asked often, by the event loop's thread alone."""
+    stands_by: Callable[[], str] = str
+    """Who places pods while this server stands by; asked as ``problems`` are."""
     shadow: Callable[[], ShadowReport] = lambda: NO_SHADOW
     """How a candidate does beside them; asked by the event loop's thread alone."""
 

@@ -26,7 +26,7 @@ _PROBLEMS = ("problem", "problems", "reloadProblem", "whyNotBind", "unhealthy")
 
 def state_page(known: Facts, *, version: str) -> Html:
     """The whole page."""
-    cards = [_card(title, known[subject]) for subject, title in _TITLES.items() if known.get(subject)]
+    cards = [_card(title, _calm(known[subject])) for subject, title in _TITLES.items() if known.get(subject)]
     cards += [
         _card(subject, known[subject]) for subject in known if subject not in _TITLES and known[subject]
     ]
@@ -44,6 +44,13 @@ def _card(title: str, about: Mapping[str, Any]) -> Html:
     pairs: dict[str, Child] = {_words(name): _value(name, value) for name, value in about.items()}
     badge = mark("look") if bad else mark("fine")
     return tag("section", tag("h2", title, " ", badge), facts(pairs), class_="card bad" if bad else "card")
+
+
+def _calm(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same; of a server that stands by, why it does not bind is no problem."""
+    if not about.get("standsBy"):
+        return about
+    return {"because" if name == "whyNotBind" else name: value for name, value in about.items()}
 
 
 def _bad(name: str, value: Any) -> bool:

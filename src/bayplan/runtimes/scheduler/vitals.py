@@ -22,6 +22,7 @@ class Vitals:
         # A stand-by is ready: it has the cluster in view, and can take over.
         self.health.ready["cluster-view"] = self._view
         self.health.notes = self._notes
+        self.health.remarks = lambda: {"leader": self._stands_by()}
 
     def refresh(self) -> None:
         """Set the gauges, before metrics are read."""
@@ -63,6 +64,7 @@ class Vitals:
             policies=self._names,
             schedulers=lambda: server.inbox.names,
             problems=self.health.problems,
+            stands_by=self._stands_by,
             shadow=server.shadow.report,
         )
 
@@ -93,6 +95,7 @@ class Vitals:
             "ledger": {
                 "assumed": server.live.ledger.assumed_count,
                 "unsettled": server.live.ledger.unsettled_count,
+                "standsBy": server.live.stands_by,
                 "mayBind": not server.live.why_not_bind(),
                 "whyNotBind": server.live.why_not_bind(),
             },
@@ -109,6 +112,10 @@ class Vitals:
     def _view(self) -> str:
         return self._server.live.view.problem()
 
+    def _stands_by(self) -> str:
+        """Who places pods instead, while nothing is wrong with that."""
+        return self._server.live.why_not_bind() if self._server.live.stands_by else ""
+
     def _counts(self) -> dict[str, int]:
         return self._server.queue.counts()
 
@@ -116,7 +123,7 @@ class Vitals:
         """Problems that fail no check, by subject."""
         server = self._server
         notes = facts.overrun_notes(server.workers, server.policies)
-        notes["leader"] = server.live.why_not_bind()
+        notes["leader"] = "" if server.live.stands_by else server.live.why_not_bind()
         notes |= {f"source {name}": text for name, text in server.sources.problems().items()}
         notes |= {"sources": server.generation.problem, "background": server.tasks.problem}
         notes |= {"reload": server.reload_problem(), "shadow": server.shadow.report().problem}
