@@ -334,3 +334,61 @@ def test_a_column_that_fails_for_one_pod_fails_for_who_reads_it_and_not_for_the_
         cache.snapshot().nodes[Picky()]
     cache.drop_pod("default/odd")
     assert cache.snapshot().nodes[Picky()].tolist() == [2]
+
+
+@dataclass(frozen=True)
+class Plain(PodColumn):
+    """A column whose type is left to NumPy."""
+
+    label: str
+    number: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"Plain({self.label!r})"
+
+    @property
+    def meaning(self) -> str:
+        return "the labels of the pods"
+
+    def read_pods(self, pods: Sequence[Iterable[Pod]]) -> NDArray[Any]:
+        found = [[pod.labels[self.label] for pod in there] for there in pods]
+        if self.number:
+            return np.array([min(map(int, each), default=float("nan")) for each in found])
+        return np.array(["+".join(each) for each in found])
+
+
+TEAM, RANK = Plain("team"), Plain("rank", number=True)
+
+
+def test_a_longer_text_is_not_cut_off_and_a_missing_number_is_no_number() -> None:
+    cache = Cache()
+    for name in ("a", "b"):
+        cache.put_node(make_node(name).object)
+        cache.put_pod(make_pod(f"on-{name}", labels={"team": name, "rank": "5"}, node=name))
+    nodes = cache.snapshot().nodes
+    assert (nodes[TEAM].tolist(), nodes[RANK].tolist()) == (["a", "b"], [5, 5])
+
+    cache.put_pod(make_pod("more", labels={"team": "platform", "rank": "3"}, node="a"))
+    cache.drop_pod("default/on-b")
+
+    nodes = cache.snapshot().nodes
+    assert nodes[TEAM].tolist() == ["a+platform", ""]
+    assert nodes[RANK][0] == 3
+    assert np.isnan(nodes[RANK][1])
+
+
+@pytest.mark.parametrize("label", [pytest.param("platform", id="too long"), pytest.param(None, id="fails")])
+def test_in_a_draft_what_does_not_fit_is_read_anew(label: str | None) -> None:
+    cluster = make_cluster([make_node("a"), make_node("b")], [make_pod("p", labels={"team": "x"}, node="a")])
+    assert cluster.nodes[TEAM].tolist() == ["x", ""]
+    draft = Draft(cluster)
+
+    draft.place(make_pod("q", labels={"team": label} if label else {}), "b")
+
+    for table in (draft.snapshot.look(np.array([1])), draft.snapshot.nodes.take(np.array([1]))):
+        if label:
+            assert table[TEAM].tolist() == [label]
+        else:
+            with pytest.raises(KeyError):
+                table[TEAM]

@@ -18,6 +18,7 @@ from bayplan.kube.pod import NO_SPEC, Pod
 from bayplan.snapshot.cluster import Snapshot, more_requests
 from bayplan.snapshot.load import Load, PodsUnknown
 from bayplan.snapshot.marks import Marks
+from bayplan.snapshot.patched import fits
 from bayplan.snapshot.pieces import in_pieces
 from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.tally import PodKinds, PodTable
@@ -56,8 +57,14 @@ class Draft:
             values[row] = self.requests[row].get(resource, 0)
         for resource, (whole, values) in columns.free.items():
             values[row] = whole[row] - columns.requested[resource][row]
-        for column, values in columns.of_load.items():
-            values[row] = column.read_pods([self.pods[row]])[0]
+        for column, values in list(columns.of_load.items()):
+            # As in `Kept`: a column that cannot be read, or whose value does not fit, is left to its reader.
+            del columns.of_load[column]
+            with contextlib.suppress(Exception):
+                fresh = column.read_pods([self.pods[row]])
+                if fits(values, fresh):
+                    values[row] = fresh[0]
+                    columns.of_load[column] = values
         if self._marks is not None:
             self._marks = self._marks.after(row)
         self._now = _Drafted(self, self._marks)

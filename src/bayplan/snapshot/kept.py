@@ -109,6 +109,8 @@ class Kept:
         pods = [load.pods[row] for row in loaded.tolist()]
         found = {}
         for column, known in self.last_read.of(self.of_load):
+            # Dropped if it cannot be read, as in `_static_after`, or if its values do not fit: then the next
+            # reader gets it read anew, with the type that all its values need.
             with contextlib.suppress(Exception):
                 found[column] = patched_array(known, size, loaded, column.read_pods(pods))
         return found

@@ -22,11 +22,20 @@ def patched(values: Values, size: int, rows: NDArray[np.intp], fresh: Values) ->
 def patched_array(
     values: NDArray[Any], size: int, rows: NDArray[np.intp], fresh: NDArray[Any]
 ) -> NDArray[Any]:
-    """As `patched`, for an array."""
+    """As `patched`, for an array; `TypeError` if the fresh values do not fit into it."""
+    if not fits(values, fresh):
+        raise TypeError(f"values of type {fresh.dtype} do not fit into a column of type {values.dtype}")
     copy = _resized(values, size)
     copy[rows] = fresh
     copy.flags.writeable = False
     return copy
+
+
+def fits(values: NDArray[Any], fresh: NDArray[Any]) -> bool:
+    """Whether an array holds fresh values as they are: NumPy would cut off a longer text, and turn NaN into a
+    number among whole numbers.
+    """
+    return not fresh.size or np.can_cast(fresh.dtype, values.dtype, "safe")
 
 
 def _resized(values: NDArray[Any], size: int) -> NDArray[Any]:
