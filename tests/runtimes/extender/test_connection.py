@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bayplan.runtimes.extender.exchange import Request
 from bayplan.runtimes.extender.serve import Server
 from tests.runtimes.extender.caller import Caller, ask, make_node, names_request, nodes_request, request
 from tests.runtimes.extender.obedient import serving
@@ -157,6 +159,54 @@ async def test_a_head_without_end_is_cut_off_however_it_comes(server: Server, si
 
     assert answer.status == 400
     assert (await ask(server, "filter", BODY)).json["NodeNames"] == NODES
+
+
+@pytest.mark.parametrize("end", [b"0\r\nX: ", b"0\r\nX", b"0;x=", b"1;x="])
+async def test_what_never_ends_after_the_data_is_cut_off(server: Server, end: bytes) -> None:
+    """The parser keeps an incomplete header of a trailer: without a bound, the memory of the server is it."""
+    begun = CHUNKED.removesuffix(b"0\r\n\r\n") + end
+    async with await Caller.connect(server) as caller:
+        sending = asyncio.create_task(caller.send(begun + b"x" * 4_000_000))
+        answer = await caller.reply()
+        sending.cancel()
+
+    assert answer.status == 200
+    assert "broke off" in answer.json["Error"]
+    assert (await ask(server, "filter", BODY)).json["NodeNames"] == NODES
+
+
+async def test_a_trailer_is_passed_over(server: Server) -> None:
+    async with await Caller.connect(server) as caller:
+        for _ in range(2):
+            await caller.send(CHUNKED.removesuffix(b"\r\n") + b"Checksum: 1\r\n\r\n")
+            assert (await caller.reply()).json["NodeNames"] == NODES
+
+
+def test_chunks_of_a_few_bytes_take_the_memory_of_their_bytes() -> None:
+    class Line:
+        def go_on(self, request: Request) -> None: ...
+
+        def certificate(self) -> None: ...
+
+    tracemalloc.start()
+    try:
+        asked = Request(
+            Line(),
+            method="POST",
+            path="/filter",
+            headers={"transfer-encoding": "chunked"},
+            limit=1_000_000,
+            keep_alive=True,
+        )
+        for number in range(100_000):
+            asked.take(b"%03d" % (number % 1000))
+        asked.ended()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held < 500_000
+    assert asked.whole == b"".join(b"%03d" % number for number in range(1000)) * 100
 
 
 async def test_every_answer_says_when_it_was_made(server: Server) -> None:

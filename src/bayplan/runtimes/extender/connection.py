@@ -24,6 +24,7 @@ _BROKEN = Response(b'{"Error":"internal error"}', 500, close=True)
 _NO_PARSER = httptools.HttpRequestParser(object())
 _HEAD_BYTES = 64 * 1024
 _LONG_HEAD = f"the head is longer than {_HEAD_BYTES} bytes"
+_LONG_TRAILER = f"more than {_HEAD_BYTES} bytes of the body are neither data nor its end"
 READ_BYTES = 256 * 1024
 # A larger answer is written after its head, not copied into one buffer with it.
 _JOINED_BYTES = 64 * 1024
@@ -177,6 +178,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_body(self, data: bytes) -> None:
         """A part of the body arrived, with the head or in chunks."""
+        self._unparsed = 0
         if self._arriving is not None:
             self._arriving.take(data)
 
@@ -290,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
         except httptools.HttpParserError as error:
             self._not_http(error)
             return
-        if not self._head_in_bounds(len(data)):
+        if not self._in_bounds(len(data)):
             return
         if between and len(self._queue) == 1:
             self._heads.remember(bytes(data[:LONGEST]), self._queue[0])
@@ -304,17 +306,17 @@ class Connection(asyncio.BufferedProtocol):
         if self._task is None:
             self._begin_next()
 
-    def _head_in_bounds(self, count: int) -> bool:
-        """Check the length of an incomplete head, and start its deadline."""
+    def _in_bounds(self, count: int) -> bool:
+        """Check the length of an incomplete head or trailer, and start the deadline of a head."""
+        # The parser buffers an incomplete header, in a head or after the last chunk, which may never end.
+        self._unparsed += count
+        if (self._in_head or self._arriving is not None) and self._unparsed > _HEAD_BYTES + READ_BYTES:
+            self._not_http(_LONG_HEAD if self._in_head else _LONG_TRAILER)
+            return False
         if not self._in_head:
             if self._deadline is not None and not self._choked:
                 self._set_deadline(None)
             return True
-        # The parser buffers an incomplete header, which may never end.
-        self._unparsed += count
-        if self._unparsed > _HEAD_BYTES + READ_BYTES:
-            self._not_http(_LONG_HEAD)
-            return False
         # One deadline for the whole head: more bytes do not extend it.
         if self._deadline is None:
             self._set_deadline(self._server.limits.header_seconds)

@@ -178,10 +178,15 @@ class Request:
 
     def take(self, data: bytes) -> None:
         """Take a part of the body."""
-        if self._came + len(data) <= self._limit:
-            self._chunks.append(data)
-        else:
+        if self._came + len(data) > self._limit:
             self._chunks.clear()
+            self._buffer = None
+        elif self.length is None:
+            # One buffer: as an object each, chunks of a few bytes would take thirty times their size.
+            self._buffer = bytearray() if self._buffer is None else self._buffer
+            self._buffer += data
+        else:
+            self._chunks.append(data)
         self.filled(len(data))
 
     def filled(self, count: int) -> None:
