@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from bayplan.engine.entry import Entry, PodRef
+from bayplan.engine.entry import Entry, PodRef, shared_bytes
 from bayplan.engine.journal import Journal
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
@@ -109,6 +109,33 @@ def test_texts_of_any_length_are_counted() -> None:
 
     assert len(journal) < 15
     assert journal.size_bytes <= 100_000
+
+
+@pytest.mark.parametrize("long", ["name", "uid", "namespace", "scheduler", "resource", "node"])
+def test_whatever_is_long_in_a_request_is_counted(long: str) -> None:
+    journal = Journal(max_bytes=100_000)
+
+    for number in range(50):
+        text = f"{number}-" + "x" * 5000
+        pod = PodRef("shop", "web", "u", {}, {text: 1} if long == "resource" else {}, 0, "")
+        if long in PodRef.__struct_fields__:
+            pod = msgspec.structs.replace(pod, **{long: text})
+        journal.note("bind", pod, generation=1, node=text if long == "node" else "")
+
+    assert len(journal) < 20
+    assert journal.size_bytes <= 100_000
+
+
+def test_labels_that_pods_of_a_controller_share_are_counted_once() -> None:
+    journal = Journal()
+    first = PodRef.of(make_pod("web-0", labels={"long": "x" * 5000}))
+    sizes = []
+    for number in range(3):
+        journal.note("bind", first.named(f"web-{number}", f"u{number}"), generation=1)
+        sizes.append(journal.size_bytes)
+
+    assert sizes[0] > 5000
+    assert sizes[2] - sizes[1] < 5000
 
 
 def test_one_decision_is_kept_however_large_it_is() -> None:
@@ -224,4 +251,4 @@ def _sent_anew(objects: list[NodeObject]) -> Snapshot:
 
 def _shared_bytes(journal: Journal) -> int:
     shared: dict[int, Any] = {id(texts): texts for entry in journal.entries() for texts in entry.shared}
-    return sum(len(texts) * (64 + len(texts[0])) for texts in shared.values() if texts)
+    return sum(map(shared_bytes, shared.values()))

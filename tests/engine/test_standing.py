@@ -72,13 +72,13 @@ def stand(there: Snapshot, pod: Pod | None = None) -> Standing:
     return found
 
 
-def entry(standing: Standing, number: int, rows: list[int]) -> StandingEntry:
+def entry(standing: Standing, number: int, rows: list[int], pod: Pod | None = None) -> StandingEntry:
     return StandingEntry(
         number=number,
         at=0.0,
         verb="prioritize",
         generation=1,
-        pod=PodRef.of(make_pod(f"web-{number}")),
+        pod=PodRef.of(pod or make_pod(f"web-{number}")),
         names=NAMES,
         rows=NO_ROWS,
         voices=(),
@@ -115,6 +115,18 @@ def test_it_keeps_neither_the_cluster_nor_the_pods_on_it() -> None:
     assert standing.verdicts.tolist() == [0, 1, 0, 1, 0, 1]
     assert any(one is standing.verdicts for one in kept)
     assert [one for one in kept if isinstance(one, Snapshot | NodeTable | Pod | Policy | Hook)] == []
+
+
+@pytest.mark.parametrize("long", ["labels", "uid"])
+def test_the_journal_stays_within_its_bytes_whatever_texts_the_pods_have(long: str) -> None:
+    standing, journal = stand(cluster()), Journal(max_bytes=200_000)
+    for number in range(50):
+        text = f"{number}-" + "x" * 20_000
+        pod = make_pod("web", labels={"long": text}) if long == "labels" else make_pod("web", uid=text)
+        journal.keep(entry(standing, number, [0, 1], pod))
+
+    assert len(journal) < 10
+    assert journal.size_bytes <= 200_000
 
 
 def test_the_journal_counts_what_entries_share_once_and_gives_it_back() -> None:

@@ -54,6 +54,16 @@ class PodRef(Struct, frozen=True):
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def letters(self) -> int:
+        """The length of its own texts: a request may have any, whatever the API server allows."""
+        return len(self.namespace) + len(self.name) + len(self.uid) + len(self.scheduler)
+
+    @property
+    def shared(self) -> tuple[object, ...]:
+        """What pods of one controller have in common."""
+        return self.labels, self.requests
+
 
 class Voice(Struct, frozen=True, eq=False):
     """The result of one hook, in the journal's form. A struct, since it is made while a caller waits."""
@@ -199,7 +209,8 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
                 size += array.nbytes
         for voice in self.voices:
             size += voice.nbytes
-        texts = [self.error, *self.not_in_view, *self.pod.labels, *self.pod.labels.values()]
+        size += self.pod.letters
+        texts = [self.error, self.node, *self.not_in_view, *self.others]
         for row in (*self.dropped, *self.would_drop):
             texts += row
         return size + len(texts) * _TEXT_BYTES + sum(map(len, texts))
@@ -215,16 +226,19 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
 
     @property
     def shared(self) -> Sequence[object]:
-        """Objects that other entries may hold too: names of nodes, values of labels."""
+        """Objects that other entries may hold too: names of nodes, values of labels, labels of the pod."""
         values = (v for voice in self.voices for by_name in voice.values for v in by_name.values())
-        return [self.names, *(value.values for value in values if isinstance(value, Strings))]
+        strings = (value.values for value in values if isinstance(value, Strings))
+        return [self.names, *self.pod.shared, *strings]
 
 
 def shared_bytes(shared: Any) -> int:
-    """Roughly the size of an object that entries share: its ``nbytes``, or that of a list of texts."""
+    """Roughly the size of an object that entries share: its ``nbytes``, or that of a list or map of texts."""
     known = getattr(shared, "nbytes", None)
     if known is not None:
         return int(known)
+    if isinstance(shared, Mapping):
+        return sum(2 * _TEXT_BYTES + len(name) + len(str(value)) for name, value in shared.items())
     # Node names are about equally long, so the first one stands for all.
     return len(shared) * (_TEXT_BYTES + len(shared[0])) if shared else 0
 

@@ -79,9 +79,9 @@ class StandingEntry(Entry, frozen=True, eq=False, kw_only=True):
     @property
     def nbytes(self) -> int:
         """Roughly its size in memory, without what it shares with other entries."""
-        return _BYTES + _ROW_BYTES * len(self.asked)
+        return _BYTES + _ROW_BYTES * len(self.asked) + self.pod.letters
 
     @property
     def shared(self) -> Sequence[object]:
-        """Objects that other entries hold too: the names of the nodes, and the `Standing`."""
-        return (self.names, self.standing)
+        """Objects that other entries hold too: names of nodes, the `Standing`, labels of the pod."""
+        return (self.names, self.standing, *self.pod.shared)
