@@ -306,6 +306,7 @@ def test_where_a_hook_asks_for_the_pod_one_that_is_not_alike_is_judged() -> None
         pytest.param(body(["node-1", "node-2"]), id="no node is left"),
         pytest.param(b"{", id="no JSON"),
         pytest.param(b'{"Pod":null,"NodeNames":["node-0"]}', id="no pod"),
+        pytest.param(body(NAMES, "x" * 300), id="a UID that is none"),
         pytest.param(
             msgspec.json.encode({**json.loads(body(NAMES)), "Nodes": {"items": []}}), id="full nodes"
         ),

@@ -145,6 +145,19 @@ async def test_a_quantity_that_is_none_fails_the_pod_and_not_the_server(tmp_path
     assert again.json["Error"] == ""
 
 
+@pytest.mark.parametrize("verb", ["filter", "prioritize"])
+async def test_a_uid_that_is_far_too_long_is_not_remembered(tmp_path: Path, verb: str) -> None:
+    pod = make_pod(filter=REFUSE)
+    pod["metadata"]["uid"] = "u" * 254
+    async with serving(tmp_path, view=NODES) as server:
+        answer = await ask(server, verb, names_request(NODES, pod=pod))
+        turns = server.app.generation.verbs.turns
+
+    assert answer.status == 200
+    assert "UID is longer than 253" in answer.headers["bayplan-error"]
+    assert len(turns) == 0
+
+
 class Notes:
     """A binder that writes down what it was asked, and fails on demand."""
 

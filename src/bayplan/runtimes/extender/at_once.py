@@ -31,7 +31,7 @@ from bayplan.runtimes.extender.followup import is_followup
 from bayplan.runtimes.extender.kinds import Kinds
 from bayplan.runtimes.extender.known import PASSED, Known
 from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
-from bayplan.runtimes.extender.verbs import Answer, Judged, Verbs, question_of
+from bayplan.runtimes.extender.verbs import LONGEST_UID, Answer, Judged, Verbs, question_of
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.lookup import MANY
 from bayplan.snapshot.sources import Readings
@@ -142,7 +142,9 @@ class AtOnce:
             # `handle` answers it with the error.
             return None
         pod, names = args.pod, args.node_names
-        if pod is None or args.nodes is not None or not names or pod.uid in cluster.unsettled:
+        if pod is None or args.nodes is not None or not names:
+            return None
+        if len(pod.uid) > LONGEST_UID or pod.uid in cluster.unsettled:
             return None
         known = self._kinds.find(self._alike.kind(pod), cluster, readings)
         if known is None:

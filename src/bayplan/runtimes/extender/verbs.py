@@ -51,6 +51,10 @@ NO_BINDER = (
 )
 
 
+LONGEST_UID = 253
+"""A pod's UID has 36 characters. Thousands of UIDs are remembered, so a longer one is refused."""
+
+
 class Answer(msgspec.Struct, frozen=True):
     """The answer to one request, and what to do after it is sent."""
 
@@ -446,6 +450,8 @@ def _question(
 def _pod_of(args: v1.ExtenderArgs) -> Pod:
     if args.pod is None:
         raise WireError("ExtenderArgs: Pod is missing")
+    if len(args.pod.uid) > LONGEST_UID:
+        raise WireError(f"ExtenderArgs: the pod's UID is longer than {LONGEST_UID} characters")
     return args.pod
 
 
