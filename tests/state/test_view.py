@@ -207,6 +207,8 @@ class Api:
     def __init__(self) -> None:
         self.pods: dict[str, Any] = {}
         self.while_reading: Callable[[], None] = lambda: None
+        self.asked: list[str] = []
+        self.answer: NodeObject | None = None
 
     async def pod(self, namespace: str, name: str) -> Any:
         self.while_reading()
@@ -216,7 +218,8 @@ class Api:
 
     async def node(self, name: str, **_: object) -> Any:
         self.while_reading()
-        return make_node(name).object
+        self.asked.append(name)
+        return self.answer or make_node(name).object
 
 
 @pytest.mark.parametrize(
@@ -381,6 +384,27 @@ async def test_a_node_that_is_deleted_while_it_is_read_does_not_come_back() -> N
     view, api = make_view(), Api()
     view._client = api  # type: ignore[assignment]
     api.while_reading = lambda: node_store(view).drop(make_node("ghost").object)
+
+    assert not await view.read(["ghost"])
+
+    assert list(now(view).nodes.names) == ["n"]
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+async def test_what_names_no_node_is_not_looked_for(name: str) -> None:
+    """The path of a node without a name is that of all nodes, which the API server would list."""
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+
+    assert not await view.read([name])
+
+    assert api.asked == []
+
+
+async def test_another_object_than_the_node_that_was_asked_for_is_not_taken_for_a_node() -> None:
+    view, api = make_view(), Api()
+    view._client = api  # type: ignore[assignment]
+    api.answer = NodeObject()
 
     assert not await view.read(["ghost"])
 

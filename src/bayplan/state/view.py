@@ -262,7 +262,8 @@ class LiveView:
         self._looked_for = {
             name: when for name, when in self._looked_for.items() if now - when < _READ_AGAIN_SECONDS
         }
-        wanted = [name for name in names if name not in self._looked_for][:_READ_AT_ONCE]
+        # No node has a name of dots only. In a path it would mean another object: "" is the list of all nodes.
+        wanted = [name for name in names if name not in self._looked_for and name.strip(".")][:_READ_AT_ONCE]
         self._looked_for |= dict.fromkeys(wanted, now)
         return any(await asyncio.gather(*(self._read_node(name) for name in wanted)))
 
@@ -323,6 +324,9 @@ class LiveView:
         finally:
             if self._reading.get(name) is asked:
                 del self._reading[name]
+        if found.name != name:
+            log.warning("node %s is not in view, and the API server's answer is another object", name)
+            return False
         if self._cache.node(name) is not None:
             # The watch was faster: its state of the node may be newer than the answer.
             return True
