@@ -229,16 +229,21 @@ class Workers:
         self._core = OneCore()
 
     async def run(
-        self, work: Callable[[Attempt], T], *, optional: Collection[str] = (), patience_seconds: float = 0.0
+        self,
+        work: Callable[[Attempt], T],
+        *,
+        optional: Collection[str] = (),
+        patience_seconds: float = 0.0,
+        since: float | None = None,
     ) -> T:
         """Run ``work`` in a thread; each attempt leaves out the policies that overran in earlier ones.
 
         ``optional`` policies change no answer: after an overrun they are left out for a while, so that not
         every request waits for them. With ``patience_seconds`` the event loop blocks until the work is done,
         for at most so long: threads that share an interpreter take turns, and each switch costs more than a
-        short wait.
+        short wait. ``since``, by `time.monotonic`, is when the request arrived, if that is not now.
         """
-        deadline = time.monotonic() + self._request_seconds
+        deadline = (time.monotonic() if since is None else since) + self._request_seconds
         given_up = self._resting(optional) | self._hopeless()
         while True:
             job = _Job(work, Attempt(given_up=given_up), deadline=deadline)

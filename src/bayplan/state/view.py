@@ -262,7 +262,7 @@ class LiveView:
         self._looked_for = {
             name: when for name, when in self._looked_for.items() if now - when < _READ_AGAIN_SECONDS
         }
-        # No node has a name of dots only. In a path it would mean another object: "" is the list of all nodes.
+        # No node has a name of dots only. In a path it means another object: "" is the list of all nodes.
         wanted = [name for name in names if name not in self._looked_for and name.strip(".")][:_READ_AT_ONCE]
         self._looked_for |= dict.fromkeys(wanted, now)
         return any(await asyncio.gather(*(self._read_node(name) for name in wanted)))

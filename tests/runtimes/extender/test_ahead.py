@@ -283,3 +283,38 @@ async def test_scores_that_hang_hold_up_nobody_but_who_asks_for_them(tmp_path: P
     assert other.json["NodeNames"] == NODES
     assert took < 0.4
     assert "still running" in scored.headers["bayplan-error"]
+
+
+SLOW_SCORES = """
+import time
+
+import bayplan
+""" + "".join(
+    f"""
+
+@bayplan.score(range=(0, 100))
+def part_{number}(pod, nodes):
+    if "slow" in pod.name:
+        time.sleep(0.4)
+    return [50.0] * len(nodes)
+"""
+    for number in range(5)
+)
+
+
+async def test_scores_ahead_that_take_too_long_do_not_double_the_time_of_the_question(tmp_path: Path) -> None:
+    config = write_config(tmp_path, limits={"policyTimeout": "900ms", "requestTimeout": "1s"})
+    (tmp_path / "obedient.py").write_text(SLOW_SCORES)
+    loaded, _ = load_checked([], Flags(config=config))
+    snapshot = make_cluster([make_node(name) for name in NODES])
+    options = replace(options_from(loaded, version="test"), snapshot=snapshot, watch_interpreter=False)
+    async with Server(options).running() as server, await Caller.connect(server) as caller:
+        await caller.post("filter", body("first"))
+        await caller.post("prioritize", body("first"))
+        await caller.post("filter", body("slow"))
+        start = asyncio.get_running_loop().time()
+        scored = await caller.post("prioritize", body("slow"))
+        took = asyncio.get_running_loop().time() - start
+
+    assert "longer than 1.0 s" in scored.headers["bayplan-error"]
+    assert took < 1.5

@@ -277,13 +277,15 @@ class ExtenderApp:
 
     async def _judge(self, generation: Generation, verb: str, body: bytes) -> Answer:
         """Ask the policies; ask again where the view turns out to be behind kube-scheduler's."""
+        # One limit for everything, also for scores ahead of the question that came to nothing.
+        arrived = time.monotonic()
         if verb == "prioritize" and (ready := await self._ready(generation, body)) is not None:
             return ready
         if verb == "preempt":
             # The filter that found no node must stand before the preempt in the journal.
             self.later.catch_up()
         work: Callable[..., Answer] = getattr(generation.verbs, verb)
-        until = time.monotonic() + self._limits.request_seconds
+        until = arrived + self._limits.request_seconds
         for last in (*[False] * _SECOND_LOOKS, True):
             began = time.monotonic()
             # Taken on the event loop, which owns the view; a snapshot may go to any thread.
@@ -293,7 +295,9 @@ class ExtenderApp:
             readings = await generation.readings(verb, body, self._workers)
             noted = Noted[Answer](partial(work, body, cluster, readings=readings))
             patience = 0.0 if len(body) > LARGE_BYTES else _PATIENCE_SECONDS
-            said = await self._workers.run(noted, optional=generation.shadows, patience_seconds=patience)
+            said = await self._workers.run(
+                noted, optional=generation.shadows, patience_seconds=patience, since=arrived
+            )
             note_hooks(noted.attempt)
             ended = time.monotonic()
             # A look that takes as long as this one must end in time: a late answer is none.

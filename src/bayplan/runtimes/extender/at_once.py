@@ -142,9 +142,7 @@ class AtOnce:
             # `handle` answers it with the error.
             return None
         pod, names = args.pod, args.node_names
-        if pod is None or args.nodes is not None or not names:
-            return None
-        if len(pod.uid) > LONGEST_UID or pod.uid in cluster.unsettled:
+        if pod is None or args.nodes is not None or not names or _is_odd(pod.uid, cluster):
             return None
         known = self._kinds.find(self._alike.kind(pod), cluster, readings)
         if known is None:
@@ -277,3 +275,8 @@ class AtOnce:
 
     def __len__(self) -> int:
         return len(self._kinds)
+
+
+def _is_odd(uid: str, cluster: Snapshot) -> bool:
+    """Whether a pod with this UID is left to `verbs.py`, which refuses it or knows of its bind."""
+    return len(uid) > LONGEST_UID or uid in cluster.unsettled
