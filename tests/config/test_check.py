@@ -238,6 +238,32 @@ def test_who_looks_at_pods_needs_more_than_nodes(tmp_path: Path, code: str, comp
         load_checked([], Flags(config=config))
 
 
+def test_without_pods_in_view_lines_that_were_not_run_may_fail(tmp_path: Path) -> None:
+    policy(
+        tmp_path, "@bayplan.filter\ndef f(pod, node):\n    if 'team' in pod.labels:\n        return 'no'\n"
+    )
+    config = tmp_path / "bayplan.yaml"
+    config.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\npolicies: [{use: policy.py}]\n"
+        "cluster: {source: in-cluster, nodesOnly: true}\n"
+    )
+
+    elsewhere, lines, without = check([], Flags(config=config)).hints
+
+    assert elsewhere.endswith("give --kubeconfig FILE")
+    assert lines.endswith("give one that comes there: --pod pod.yaml")
+    assert without.startswith("cluster.nodesOnly: no pods are in view. If a line that was not run needs them")
+
+
+def test_who_is_prepared_for_unknown_pods_is_not_refused(tmp_path: Path) -> None:
+    use = policy(
+        tmp_path,
+        "@bayplan.filter\ndef f(node, cluster):\n    return not cluster.pods_known or node.free['cpu'] > 0\n",
+    )
+
+    assert load_checked([use], Flags())[1] == []
+
+
 def test_a_context_without_a_kubeconfig_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "policy.py").write_text("import bayplan\n\n@bayplan.filter\ndef f(node):\n    pass\n")
 

@@ -28,7 +28,11 @@ _NO_PODS = (
 )
 _NOT_THERE = (
     "cluster.source is in-cluster, and this is no pod of a cluster: hooks were tried on made-up nodes only."
-    " To try them on nodes of yours too, give --snapshot cluster.json or --kubeconfig FILE"
+    " To try them on nodes of yours too, give {what}"
+)
+_WITHOUT_PODS = (
+    "cluster.nodesOnly: no pods are in view. If a line that was not run needs them, as cpu.free and"
+    " nodes.count() do, it fails for each pod that comes there"
 )
 # Stands for the API server of the cluster that the configuration is meant for: nobody calls it.
 _ELSEWHERE = Connection("https://kubernetes.default.svc", None)
@@ -59,14 +63,18 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     problems = rehearsal.failures + rehearsal.late + faults(loaded.policies) + _of_candidate(loaded)
     if options.snapshot is not None and options.snapshot.pods_known and not options.snapshot.pods:
         problems.append(_NO_PODS)
-    better = [*([_NOT_THERE] if elsewhere else []), *rehearsal.cut_short]
+    nodes_only = loaded.config.cluster.nodes_only
+    better = [*([_not_there(nodes_only=nodes_only)] if elsewhere else []), *rehearsal.cut_short]
     if cluster is not None:
         better += label_hints(loaded.policies, cluster.nodes)
         better += resource_hints(loaded.policies, cluster.nodes)
     in_view = cluster.pods if cluster is not None and cluster.pods_known else ()
     better += pod_key_hints(loaded.policies, [*pods, *in_view])
     # Lines behind a line that fails were not run either, and need no hint.
-    not_run = lines.hints(what_to_give=_what_to_give(pods, cluster)) if not problems else []
+    what_to_give = _what_to_give(pods, nodes=cluster is not None or nodes_only)
+    not_run = lines.hints(what_to_give=what_to_give) if not problems else []
+    if not_run and nodes_only:
+        not_run.append(_WITHOUT_PODS)
     if not problems:
         better += [*not_run, *hints(loaded.policies, rehearsal.refusals, cluster=cluster)]
     return Report(
@@ -79,10 +87,16 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     )
 
 
-def _what_to_give(pods: Sequence[Pod], cluster: Snapshot | None) -> str:
-    """What may bring a dry run to more lines of the hooks."""
-    nodes = _OR_NODES if cluster is None else ""
-    return f"{_OTHER_POD}{nodes}{_OR_TYPO}" if pods else f"{_POD}{nodes}"
+def _not_there(*, nodes_only: bool) -> str:
+    # A snapshot has pods, and is refused with nodesOnly.
+    file = "" if nodes_only else "--snapshot cluster.json or "
+    return _NOT_THERE.format(what=f"{file}--kubeconfig FILE")
+
+
+def _what_to_give(pods: Sequence[Pod], *, nodes: bool) -> str:
+    """What may bring a dry run to more lines of the hooks; ``nodes``: it has the nodes that it can have."""
+    or_nodes = "" if nodes else _OR_NODES
+    return f"{_OTHER_POD}{or_nodes}{_OR_TYPO}" if pods else f"{_POD}{or_nodes}"
 
 
 def _opened(loaded: Loaded, *, asked: bool) -> tuple[Snapshot | None, Connection | None]:
