@@ -19,6 +19,7 @@ from bayplan.engine.combine import combine, normalise
 from bayplan.engine.decision import NOBODY, Decision, Outcome, nobody
 from bayplan.engine.guard import CURRENT_POD, Attempt, Failure, guarded
 from bayplan.engine.memory import Memory, Recalled
+from bayplan.engine.node_hooks import NodeHooks
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.table import NodeTable
@@ -33,6 +34,8 @@ class Question(msgspec.Struct, frozen=True):
     now: datetime
     not_in_view: tuple[str, ...] = ()
     """Names that were asked about and are not in the cluster."""
+    known: NodeHooks | None = None
+    """What some hooks say about every node of this cluster, so that they need not be called."""
 
 
 def interested(policies: Sequence[Policy], pod: Pod, *, shadows: bool = False) -> list[Policy]:
@@ -190,7 +193,7 @@ class _Cycle:
         coming = {names[row]: expected[names[row]] for row in rows.tolist()}
         cluster = question.cluster.cases(coming=coming)
         nodes = cluster.nodes.take(cluster.find(list(coming)), list(coming))
-        beside = msgspec.structs.replace(question, nodes=nodes, cluster=cluster)
+        beside = msgspec.structs.replace(question, nodes=nodes, cluster=cluster, known=None)
         found = filter_nodes([policy.hard for policy in self.policies], beside, self._attempt)
         self._error = found.error
         for number, outcome in enumerate(found.outcomes):
@@ -223,7 +226,9 @@ class _Cycle:
 
     def rate(self, policy: Policy, hook: Hook) -> None:
         """Run a score hook and put its numbers on the common scale."""
-        known = self._again.score(hook, partial(self._score_of, policy, hook)) if self._again else None
+        known = self._known(hook)
+        if known is None and self._again is not None:
+            known = self._again.score(hook, partial(self._score_of, policy, hook))
         if known is not None:
             self._outcomes.append(known)
             return
@@ -272,8 +277,10 @@ class _Cycle:
 
     def _verdict(self, policy: Policy, hook: Hook, rows: NDArray[np.intp] | None = None) -> Verdict | None:
         """Run a filter hook over all nodes, or over these rows only."""
-        if self._again is not None and rows is None:
-            known = self._again.verdict(hook, partial(self._verdict_of, policy, hook))
+        if rows is None:
+            known = self._known(hook)
+            if known is None and self._again is not None:
+                known = self._again.verdict(hook, partial(self._verdict_of, policy, hook))
             if known is not None:
                 self._outcomes.append(known)
                 return known.verdict
@@ -290,6 +297,11 @@ class _Cycle:
             verdict = verdict.spread(rows, len(self._question.nodes))
         self._outcomes.append(Outcome(hook, seconds, verdict, shadow=policy.shadow))
         return verdict
+
+    def _known(self, hook: Hook) -> Outcome | None:
+        """The hook's outcome for these nodes, if its results are known for every node of the cluster."""
+        known = self._question.known
+        return None if known is None else known.outcome(hook, self._question.nodes)
 
     def _verdict_of(self, policy: Policy, hook: Hook, nodes: NodeTable) -> Verdict | None:
         """A filter's verdict on these nodes; ``None`` if it fails: then it runs over all nodes."""

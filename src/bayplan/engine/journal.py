@@ -215,20 +215,20 @@ def refused_rows(
         return _NO_ROWS, _NO_CODES, ()
     refused = verdict.refused.nonzero()[0]
     places = refused if verdict.places is None else verdict.places[refused]
-    values = tuple(chosen(by_name, places, len(verdict.codes)) for by_name in verdict.values)
+    values = tuple(chosen(by_name, places) for by_name in verdict.values)
     return refused.astype(np.uint32), verdict.codes[refused], values
 
 
-def chosen(values: Mapping[str, Any], places: NDArray[np.intp], count: int) -> dict[str, Any]:
-    """The values of a detail for some of ``count`` rows."""
-    return {name: _chosen(value, places, count) for name, value in values.items()}
+def chosen(values: Mapping[str, Any], places: NDArray[np.intp]) -> dict[str, Any]:
+    """The values of a detail for some of the rows that they were given for."""
+    return {name: _chosen(value, places) for name, value in values.items()}
 
 
-def _chosen(value: Any, places: NDArray[np.intp], count: int) -> Any:
+def _chosen(value: Any, places: NDArray[np.intp]) -> Any:
     if isinstance(value, np.ndarray) and value.ndim:
         return value[places]
     if hasattr(value, "take") and hasattr(value, "codes"):
         return value.take(places)
-    if isinstance(value, list | tuple) and len(value) == count:
+    if isinstance(value, list | tuple) and places.size and places.max() < len(value):
         return [value[place] for place in places.tolist()]
     return value

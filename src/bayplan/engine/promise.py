@@ -5,7 +5,7 @@ and again from time to time while answers rely on it. Hooks that could make the 
 in the same way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import msgspec
@@ -17,6 +17,8 @@ from bayplan.authoring.verdict import Verdict
 from bayplan.engine.cycle import Question, filter_nodes, score_nodes
 from bayplan.engine.decision import Decision, Outcome, Rows
 from bayplan.engine.guard import Attempt
+from bayplan.engine.hook_results import HookResults
+from bayplan.engine.node_hooks import NodeHooks
 from bayplan.engine.standing import Standing, looks_around
 from bayplan.kube.meta import NO_META
 from bayplan.snapshot.cluster import Snapshot
@@ -87,11 +89,10 @@ _BROKEN = (
 )
 
 
-def broken(standing: Standing, decision: Decision, *, scored: bool) -> str:
-    """A text about the first hook whose result differs from the `Standing`; ``""`` if none does."""
-    rows = decision.nodes.origin[1].astype(np.intp)
-    every = standing.scores if scored else standing.filters
-    for said, outcome in zip(every, decision.outcomes, strict=False):
+def broken(known: Standing | NodeHooks, decision: Decision, *, scored: bool) -> str:
+    """A text about the first hook whose result differs from what is known; ``""`` if none does."""
+    rows = decision.nodes.rows
+    for said, outcome in _pairs(known, decision.outcomes, scored=scored):
         if outcome.failure is not None or said.title != outcome.hook.title:
             return ""
         scores = None if said.scores is None else said.scores[rows]
@@ -99,6 +100,15 @@ def broken(standing: Standing, decision: Decision, *, scored: bool) -> str:
         if differs.any():
             return f"{said.title}: {_BROKEN.format(node=decision.nodes.name(int(differs.argmax())))}"
     return ""
+
+
+def _pairs(
+    known: Standing | NodeHooks, outcomes: Iterable[Outcome], *, scored: bool
+) -> Iterable[tuple[HookResults, Outcome]]:
+    """What is known of each hook, beside its outcome."""
+    if isinstance(known, NodeHooks):
+        return [(known.results[id(o.hook)], o) for o in outcomes if id(o.hook) in known.results]
+    return zip(known.scores if scored else known.filters, outcomes, strict=False)
 
 
 _Heard = tuple[Verdict | None, NDArray[np.float64] | None]

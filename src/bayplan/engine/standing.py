@@ -7,9 +7,8 @@ lookup for each node. The journal entry is the same as if the hooks had run.
 This holds no reference to a snapshot or a policy: the journal keeps it after both were replaced.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -17,101 +16,19 @@ from numpy.typing import NDArray
 
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.scope import EVERY_POD
-from bayplan.authoring.verdict import Reason, Score, Verdict
-from bayplan.engine.combine import combine, normalise
+from bayplan.authoring.verdict import Reason
+from bayplan.engine.combine import Floats, combine
 from bayplan.engine.cycle import Question, filter_nodes, interested, score_nodes
 from bayplan.engine.decision import Outcome, Rows
-from bayplan.engine.entry import Voice, value_bytes
 from bayplan.engine.guard import Attempt
-from bayplan.engine.journal import chosen, refused_rows
+from bayplan.engine.hook_results import HookResults
+from bayplan.engine.node_hooks import NodeHooks, of_single_nodes
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 
-Floats = NDArray[np.float64]
 PASSES = 0
 MOST_REFUSALS = 255
 """A verdict is one byte."""
-
-
-class HookResults(Struct, frozen=True, eq=False):
-    """The result of one hook for every node of the cluster."""
-
-    policy: str
-    hook: str
-    title: str
-    kind: str
-    seconds: float
-    verdict: Verdict | None
-    scores: Floats | None
-    weight: float
-    range: tuple[float, float] | None
-    best: Literal["high", "low"]
-    score: Score | None
-    """Of a score: what the hook returned, if it has a detail."""
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> "HookResults":
-        """The result from the hook's outcome over all nodes."""
-        hook, spec = outcome.hook, outcome.hook.spec
-        return cls(
-            hook.policy,
-            hook.name,
-            hook.title,
-            spec.kind,
-            outcome.seconds,
-            outcome.verdict,
-            None if outcome.score is None else outcome.score.scores,
-            outcome.weight,
-            spec.range,
-            spec.best,
-            outcome.score if outcome.score is not None and outcome.score.detail else None,
-        )
-
-    def points(self, rows: Rows) -> Floats | None:
-        """The hook's scores of these nodes, 0 to 100; ``None`` if it has no opinion."""
-        if self.scores is None:
-            return None
-        return normalise(self.scores[rows], range=self.range, best=self.best)
-
-    def verdict_on(self, rows: Rows) -> Verdict | None:
-        """The hook's verdict on these nodes only."""
-        verdict = self.verdict
-        if verdict is None:
-            return None
-        places = rows if verdict.places is None else verdict.places[rows]
-        return Verdict(verdict.codes[rows], verdict.reasons, verdict.values, places=places, sound=True)
-
-    def voice(self, rows: Rows) -> Voice:
-        """The hook's result for these nodes, in the journal's form."""
-        verdict, points = self.verdict_on(rows), self.points(rows)
-        refused, codes, values = refused_rows(verdict)
-        if self.score is not None:
-            values = (chosen(self.score.values, rows, self.score.scores.size),)
-        return Voice(
-            policy=self.policy,
-            hook=self.hook,
-            kind=self.kind,
-            seconds=self.seconds,
-            weight=self.weight,
-            reasons=verdict.reasons if verdict else (),
-            rows=refused,
-            codes=codes,
-            values=values,
-            normalised=None if points is None else points.astype(np.float32),
-            raw=None if self.scores is None else self.scores[rows].astype(np.float32),
-            score_detail="" if self.score is None else self.score.detail,
-        )
-
-    @property
-    def nbytes(self) -> int:
-        """Roughly its size in memory."""
-        parts: list[Any] = [] if self.scores is None else [self.scores]
-        if self.score is not None:
-            parts += self.score.values.values()
-        if self.verdict is not None:
-            by_name: Sequence[Mapping[str, Any]] = self.verdict.values
-            parts += [self.verdict.codes, *(value for values in by_name for value in values.values())]
-        return sum(map(value_bytes, parts))
 
 
 class Standing(Struct, frozen=True, eq=False, dict=True):
@@ -173,6 +90,18 @@ def learn(policies: Sequence[Policy], pod: Pod, cluster: Snapshot, attempt: Atte
         verdicts,
         tuple((outcome.hook.policy, reason) for outcome, reason, _ in groups),
     )
+
+
+def learn_hooks(
+    policies: Sequence[Policy], pod: Pod, cluster: Snapshot, attempt: Attempt
+) -> NodeHooks | None:
+    """Run the hooks that look at single nodes on every node; ``None`` if there is none, or each fails."""
+    mine = of_single_nodes(interested(policies, pod))
+    question = Question(pod, cluster.nodes, cluster, attempt.now)
+    decisions = [judge(mine, question, attempt) for judge in (filter_nodes, score_nodes) if mine]
+    every = [outcome for decision in decisions for outcome in decision.outcomes if not outcome.failure]
+    found = {id(outcome.hook): HookResults.of(outcome) for outcome in every}
+    return NodeHooks(found) if found else None
 
 
 def _is_relative(outcome: Outcome) -> bool:

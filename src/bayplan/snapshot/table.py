@@ -304,10 +304,13 @@ class NodeTable:
 
         Successive tables share their names, so that keeping this costs little.
         """
+        return self._root()[0].names, self.rows.astype(np.uint32)
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The rows of this table in the root table."""
         root, rows = self._root()
-        if rows is None:
-            rows = np.arange(len(root))
-        return root.names, rows.astype(np.uint32)
+        return np.arange(len(root)) if rows is None else rows
 
     @property
     def requested_now(self) -> Requested | None:

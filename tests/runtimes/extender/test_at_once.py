@@ -22,7 +22,7 @@ from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.extender import at_once
 from bayplan.runtimes.extender.alike import Alike
 from bayplan.runtimes.extender.at_once import AtOnce
-from bayplan.runtimes.extender.known import know
+from bayplan.runtimes.extender.known import Known, KnownHooks, know
 from bayplan.runtimes.extender.verbs import Answer, Verbs
 from bayplan.snapshot import lookup
 from bayplan.snapshot.cluster import Snapshot
@@ -102,7 +102,7 @@ def known(verbs: Verbs, cluster: Snapshot = CLUSTER, readings: Readings = NO_REA
     found = AtOnce(verbs, asks_sources=False)
     pod = pod_of(body(NAMES))
     learned = know(verbs, pod, cluster, readings, Attempt())
-    assert learned is not None
+    assert isinstance(learned, Known)
     found.learned(Alike(verbs.policies).kind(pod), learned, cluster)
     return found
 
@@ -356,8 +356,12 @@ def test_who_promises_less_is_asked(decorator: Any, reads: Any) -> None:
     verbs = Verbs(
         [*policies([0] * 12, [1.0] * 12, [1.0] * 12), *ready(looks_around, None)], Metrics(version="0")
     )
+    learned = _learn(verbs, CLUSTER)
 
-    assert _learn(verbs, CLUSTER) is None
+    assert isinstance(learned, KnownHooks)
+    assert sorted(each.hook for each in learned.hooks.results.values()) == [
+        "rates", "rates_too", "refuses", "refuses_too"
+    ]  # fmt: skip
 
 
 def test_a_soft_filter_and_what_is_prepared_are_matters_of_more_than_one_node() -> None:
@@ -388,7 +392,9 @@ def test_who_only_looks_on_or_fails_is_asked(verbs: Verbs) -> None:
     shadows = Verbs([replace(policy, shadow=True) for policy in verbs.policies], Metrics(version="0"))
     observing = Verbs(verbs.policies, Metrics(version="0"), observe=True)
 
-    assert _learn(broken, CLUSTER) is None
+    learned = _learn(broken, CLUSTER)
+    assert isinstance(learned, KnownHooks)
+    assert "fails" not in {each.hook for each in learned.hooks.results.values()}
     assert _learn(shadows, CLUSTER) is None
     assert known(observing).answer("filter", body(NAMES), CLUSTER, NO_READINGS) is None
 
@@ -400,7 +406,7 @@ def test_names_that_need_escapes_are_left_to_policies(verbs: Verbs) -> None:
     def passes(nodes: bayplan.NodeTable) -> None:
         return None
 
-    assert _learn(Verbs(ready(passes, None), Metrics(version="0")), odd) is None
+    assert not isinstance(_learn(Verbs(ready(passes, None), Metrics(version="0")), odd), Known)
 
 
 def test_where_the_log_tells_of_each_decision_they_are_made_as_ever(

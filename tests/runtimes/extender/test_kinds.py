@@ -26,6 +26,7 @@ def known(there: Snapshot) -> Known:
         era=there.era,
         objects=there.objects,
         readings=NO_READINGS,
+        count=NODES,
         verdicts=bytes(NODES),
         refusals=(),
         lines=[],

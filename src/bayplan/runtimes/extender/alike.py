@@ -1,7 +1,8 @@
 """Groups pods into kinds: policies say the same about all pods of one kind.
 
-A hook's parameters say what it reads. If no hook of the policies that apply to a pod takes ``pod``, all pods
-with the same set of applicable policies are one kind. Else the pods of a kind must be equal in everything but
+Only hooks that promise to look at single nodes matter, since the results of no others are reused. A hook's
+parameters say what it reads. If no such hook of the policies that apply to a pod takes ``pod``, all pods with
+the same set of applicable policies are one kind. Else the pods of a kind must be equal in everything but
 name, UID and age, as the pods of one controller are.
 """
 
@@ -11,6 +12,7 @@ from hashlib import blake2b
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.scope import EVERY_POD
 from bayplan.engine.memory import likeness
+from bayplan.engine.node_hooks import looks_at_node
 from bayplan.kube.pod import Pod
 
 _EVERY_POD = b"every pod"
@@ -36,6 +38,5 @@ class Alike:
 
 
 def _looks_at_pods(policy: Policy) -> bool:
-    """Whether a filter or score hook of the policy reads the pod."""
-    hooks = (*policy.of_kind("filter"), *policy.of_kind("score"))
-    return any(hook.spec.uses_pod for hook in hooks)
+    """Whether a hook of the policy whose results are reused reads the pod."""
+    return any(looks_at_node(hook) and hook.spec.uses_pod for hook in policy.hooks)

@@ -285,6 +285,8 @@ class ExtenderApp:
             # The filter that found no node must stand before the preempt in the journal.
             self.later.catch_up()
         work: Callable[..., Answer] = getattr(generation.verbs, verb)
+        if verb in _JUDGED and not self._needs_policies():
+            work = partial(work, known=generation.at_once.hooks)
         until = arrived + self._limits.request_seconds
         for last in (*[False] * _SECOND_LOOKS, True):
             began = time.monotonic()
@@ -333,13 +335,17 @@ class ExtenderApp:
             self._write_down(call.said)
 
     def _learn_from(self, generation: Generation, call: Call) -> None:
-        """Learn the verdicts on all nodes for pods of this kind where that pays, or check those learned."""
+        """Learn about pods of this kind on all nodes where that pays, or check what was learned."""
         judged, cluster = call.said.judged, call.cluster
         if judged is None or cluster is None or call.verb not in _JUDGED or self._needs_policies():
             return
         at_once = generation.at_once
         if kind := at_once.wanted(judged, cluster, call.readings):
             self._in_background(self._learn(generation, call, kind))
+        elif judged.question.known is not None:
+            if at_once.due(time.perf_counter()):
+                until = self.asked_at + _NO_PAUSE_SECONDS
+                self._check_in_a_pause(generation, call.verb, call.body, until=until)
         else:
             at_once.check(judged, cluster, call.readings, scored=call.verb == "prioritize")
 

@@ -5,6 +5,9 @@ nodes, objects and sources do not change. A filter then looks up one verdict for
 runs no code of a policy, so nothing can hang and no thread is needed. Anything unusual, such as a node that
 is not in view or a pod that every node is refused for, goes to the policies (`verbs.py`).
 
+Where some hooks look further than at one node, policies are asked, but the hooks that do not are not called:
+`AtOnce.hooks` has their results.
+
 Known answers are checked: one in `_CHECKED` requests goes to the policies instead, and every
 `_CHECKED_SECONDS` one answered request is judged again while callers pause. If the verdicts differ, a hook
 broke its promise (``reads="node"``): the log says so, and known answers stop until the next reload.
@@ -22,6 +25,7 @@ from bayplan.engine.cycle import filter_nodes, score_nodes
 from bayplan.engine.decision import Rows
 from bayplan.engine.guard import Attempt
 from bayplan.engine.keep import best, first_of_equals
+from bayplan.engine.node_hooks import NodeHooks, of_single_nodes
 from bayplan.engine.promise import broken
 from bayplan.engine.standing import PASSES, may_stand
 from bayplan.kube.pod import Pod
@@ -29,7 +33,7 @@ from bayplan.runtimes.extender import assemble
 from bayplan.runtimes.extender.alike import Alike
 from bayplan.runtimes.extender.followup import is_followup
 from bayplan.runtimes.extender.kinds import Kinds
-from bayplan.runtimes.extender.known import PASSED, Known
+from bayplan.runtimes.extender.known import PASSED, Known, KnownHooks
 from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
 from bayplan.runtimes.extender.verbs import LONGEST_UID, Answer, Judged, Verbs, question_of
 from bayplan.snapshot.cluster import Snapshot
@@ -106,7 +110,9 @@ class AtOnce:
     def __init__(self, verbs: Verbs, *, asks_sources: bool) -> None:
         """``asks_sources``: whether a source is queried for each pod, which rules known answers out."""
         self._verbs = verbs
-        self._able = may_stand(verbs.policies) and not verbs.observe and not asks_sources
+        self._reuses = not verbs.observe and not asks_sources
+        self._able = self._reuses and may_stand(verbs.policies)
+        self._reuses = self._able or (self._reuses and bool(of_single_nodes(verbs.policies)))
         self._record = KnownRecord(verbs.journal, verbs.metrics, verbs.generation)
         self._alike = Alike(verbs.policies)
         self._kinds = Kinds()
@@ -115,6 +121,17 @@ class AtOnce:
         self._given = 0
         self._checked_at = 0.0
         self._in_vain = 0
+        self._judged = 0
+
+    def hooks(self, pod: Pod, cluster: Snapshot, readings: Readings) -> NodeHooks | None:
+        """The results of the hooks that need not be called for this pod, if any. For any thread."""
+        if not self._reuses:
+            return None
+        self._judged += 1
+        if self._judged % _CHECKED == 0:
+            return None
+        known = self._kinds.look(self._alike.kind(pod), cluster, readings)
+        return known.hooks if isinstance(known, KnownHooks) else None
 
     def answer(self, verb: str, body: bytes, cluster: Snapshot, readings: Readings) -> Answer | None:
         """The answer to a ``filter`` or ``prioritize`` request; ``None`` if policies must be asked."""
@@ -145,7 +162,7 @@ class AtOnce:
         if pod is None or args.nodes is not None or not names or _is_odd(pod.uid, cluster):
             return None
         known = self._kinds.find(self._alike.kind(pod), cluster, readings)
-        if known is None:
+        if not isinstance(known, Known):
             self._in_vain += 1
             return None
         self._in_vain = 0
@@ -232,12 +249,12 @@ class AtOnce:
         )
 
     def wanted(self, judged: Judged, cluster: Snapshot, readings: Readings) -> bytes:
-        """The kind of a judged pod, if it is time to learn its verdicts on all nodes; else ``b""``."""
+        """The kind of a judged pod, if it is time to learn about it on all nodes; else ``b""``."""
         pod = judged.question.pod
-        kind = self._alike.kind(pod) if self._able and judged.by_name else b""
+        kind = self._alike.kind(pod) if self._reuses and judged.by_name else b""
         return kind if kind and self._kinds.wanted(kind, pod.uid, cluster, readings) else b""
 
-    def learned(self, kind: bytes, known: Known | None, cluster: Snapshot) -> None:
+    def learned(self, kind: bytes, known: Known | KnownHooks | None, cluster: Snapshot) -> None:
         """Use what was learned about a kind from now on; ``None`` if nothing could be learned."""
         # Fresh verdicts need no check.
         self._checked_at = time.perf_counter()
@@ -259,16 +276,17 @@ class AtOnce:
         return Judged(question, judge(self._verbs.policies, question, attempt), 0)
 
     def check(self, judged: Judged, cluster: Snapshot, readings: Readings, *, scored: bool) -> None:
-        """Compare a decision of the policies with the known verdicts; stop known answers if they differ."""
+        """Compare a decision of the policies with what is known; reuse nothing any more if they differ."""
         question = judged.question
-        if not self._able or not judged.by_name or question.not_in_view:
+        if not self._reuses or not judged.by_name or question.not_in_view or question.known is not None:
             return
-        known = self._kinds.find(self._alike.kind(question.pod), cluster, readings)
+        known = self._kinds.look(self._alike.kind(question.pod), cluster, readings)
         if known is None:
             return
-        problem = broken(known.standing, judged.decision, scored=scored)
+        said = known.standing if isinstance(known, Known) else known.hooks
+        problem = broken(said, judged.decision, scored=scored)
         if problem:
-            self._able = False
+            self._able = self._reuses = False
             self._kinds.clear()
             self._expected = None
             log.error("%s; until the configuration is loaded again every pod is judged anew", problem)

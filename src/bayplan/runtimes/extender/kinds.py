@@ -1,4 +1,4 @@
-"""Keeps the known verdicts by kind of pod, and decides which kinds are worth learning.
+"""Keeps what is known by kind of pod, and decides which kinds are worth learning.
 
 Learning a kind means judging every node of the cluster. That pays if pods of the kind come again before the
 kind is evicted for others.
@@ -6,7 +6,7 @@ kind is evicted for others.
 
 from typing import TypeVar
 
-from bayplan.runtimes.extender.known import Known
+from bayplan.runtimes.extender.known import Known, KnownHooks
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Readings
 
@@ -22,10 +22,10 @@ _OFTEN, _VERY_OFTEN = 2, 64
 
 
 class Kinds:
-    """The most recently used kinds and their known verdicts. Used on the event loop only."""
+    """The most recently used kinds and what is known of them. Changed on the event loop only."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Known] = {}
+        self._known: dict[bytes, Known | KnownHooks] = {}
         self._used: dict[bytes, int] = {}
         # How many pods of a kind were judged, and the UID of the last one: filter and prioritize count once.
         self._seen: dict[bytes, tuple[int, str]] = {}
@@ -34,10 +34,15 @@ class Kinds:
         # Kinds of which nothing could be learned, with the era of the nodes at that time.
         self._hopeless: dict[bytes, object] = {}
 
-    def find(self, kind: bytes, cluster: Snapshot, readings: Readings) -> Known | None:
-        """The known verdicts on this kind, if they still hold."""
+    def look(self, kind: bytes, cluster: Snapshot, readings: Readings) -> Known | KnownHooks | None:
+        """What is known of this kind, if it still holds; any thread may ask, and it does not count as use."""
         known = self._known.get(kind)
-        if known is None or not known.holds(cluster, readings):
+        return known if known is not None and known.holds(cluster, readings) else None
+
+    def find(self, kind: bytes, cluster: Snapshot, readings: Readings) -> Known | KnownHooks | None:
+        """What is known of this kind, if it still holds."""
+        known = self.look(kind, cluster, readings)
+        if known is None:
             return None
         # Moves the kind to the end: the least recently used one is evicted first.
         self._known[kind] = self._known.pop(kind)
@@ -46,11 +51,11 @@ class Kinds:
 
     def wanted(self, kind: bytes, uid: str, cluster: Snapshot, readings: Readings) -> bool:
         """Count a pod of this kind that was judged; whether to learn the kind now (said once)."""
-        known = self._known.get(kind)
         if kind in self._learning or self._hopeless.get(kind) is cluster.era:
             return False
-        if known is not None and known.holds(cluster, readings):
+        if self.find(kind, cluster, readings) is not None:
             return False
+        known = self._known.get(kind)
         seen, last = self._seen.pop(kind, (0, ""))
         seen += uid != last
         _put(self._seen, kind, (seen, uid))
@@ -60,8 +65,8 @@ class Kinds:
         self._learning.add(kind)
         return True
 
-    def learned(self, kind: bytes, known: Known | None, cluster: Snapshot) -> None:
-        """Use these verdicts from now on; ``None`` if nothing could be learned with these nodes."""
+    def learned(self, kind: bytes, known: Known | KnownHooks | None, cluster: Snapshot) -> None:
+        """Use what was learned from now on; ``None`` if nothing could be learned with these nodes."""
         self._learning.discard(kind)
         if known is None:
             _put(self._hopeless, kind, cluster.era)
@@ -70,14 +75,14 @@ class Kinds:
         self._known[kind] = known
         self._used[kind] = 0
         self._seen.pop(kind, None)
-        while len(self._known) > min(_MOST, 1 + _ROWS // (1 + len(known.verdicts))):
+        while len(self._known) > min(_MOST, 1 + _ROWS // (1 + known.count)):
             oldest = next(iter(self._known))
             del self._known[oldest]
             paid = self._used.pop(oldest) >= _PAYS
             self._often = max(_OFTEN, self._often // 2) if paid else min(_VERY_OFTEN, 2 * self._often)
 
     def clear(self) -> None:
-        """Forget all verdicts."""
+        """Forget everything."""
         self._known.clear()
         self._used.clear()
 

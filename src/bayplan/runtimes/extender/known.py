@@ -1,4 +1,4 @@
-"""The known verdicts and scores for pods of one kind, in the form that answers are assembled from."""
+"""What is known for pods of one kind: all verdicts and scores, ready to be assembled, or only some hooks'."""
 
 from collections.abc import Sequence
 from itertools import compress
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from bayplan.engine.decision import Rows
 from bayplan.engine.guard import Attempt
-from bayplan.engine.standing import MOST_REFUSALS, PASSES, Standing, learn
+from bayplan.engine.node_hooks import NodeHooks
+from bayplan.engine.standing import MOST_REFUSALS, PASSES, Standing, learn, learn_hooks
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.extender import assemble
 from bayplan.runtimes.extender.host_lines import HostLines
@@ -37,13 +38,30 @@ class Refusal(Struct, frozen=True):
     """Whether the nodes go to FailedNodes; else to FailedAndUnresolvableNodes."""
 
 
-class Known(Struct, frozen=True, eq=False):
-    """The verdict on each node of the cluster for pods of one kind, and what it depends on."""
+class Learned(Struct, frozen=True, eq=False):
+    """What was learned about pods of one kind on every node of the cluster depends on these."""
 
-    standing: Standing
     era: object
     objects: Objects
     readings: Readings
+    count: int
+    """How many nodes the cluster has."""
+
+    def holds(self, cluster: Snapshot, readings: Readings) -> bool:
+        """Whether nodes, objects and sources are unchanged, so that it still holds."""
+        return self.era is cluster.era and self.objects is cluster.objects and self.readings is readings
+
+
+class KnownHooks(Learned, frozen=True, eq=False):
+    """The results of the hooks that look at single nodes, where other hooks must be called for each pod."""
+
+    hooks: NodeHooks
+
+
+class Known(Learned, frozen=True, eq=False):
+    """The verdict on each node of the cluster for pods of one kind."""
+
+    standing: Standing
     verdicts: bytes
     """A byte for each row: 0 passes, ``k`` is refused for ``refusals[k - 1]``."""
     refusals: tuple[Refusal, ...]
@@ -55,10 +73,6 @@ class Known(Struct, frozen=True, eq=False):
     """All lines as one block, in a cluster of `MANY` nodes or more."""
     order: tuple[list[int], ...]
     """The rows that pass, best first, grouped by score; empty if scores depend on the nodes asked."""
-
-    def holds(self, cluster: Snapshot, readings: Readings) -> bool:
-        """Whether nodes, objects and sources are unchanged, so that the verdicts still hold."""
-        return self.era is cluster.era and self.objects is cluster.objects and self.readings is readings
 
     def verdicts_on(self, rows: list[int] | Rows) -> bytes:
         """The verdicts on the nodes of these rows."""
@@ -108,11 +122,16 @@ class Known(Struct, frozen=True, eq=False):
         return ",".join(failed), ",".join(unresolvable)
 
 
-def know(verbs: Verbs, pod: Pod, cluster: Snapshot, readings: Readings, attempt: Attempt) -> Known | None:
-    """Ask the policies about this pod on every node; ``None`` if the verdicts cannot be reused."""
-    standing = learn(verbs.policies, pod, cluster.with_readings(readings), attempt)
+def know(
+    verbs: Verbs, pod: Pod, cluster: Snapshot, readings: Readings, attempt: Attempt
+) -> Known | KnownHooks | None:
+    """Ask the policies about this pod on every node; ``None`` if nothing of what they say can be reused."""
+    seen = cluster.with_readings(readings)
+    basis = cluster.era, cluster.objects, readings, len(cluster.nodes)
+    standing = learn(verbs.policies, pod, seen, attempt)
     if standing is None or not verbs.spelling.is_plain(cluster.nodes.names):
-        return None
+        hooks = learn_hooks(verbs.policies, pod, seen, attempt)
+        return None if hooks is None else KnownHooks(*basis, hooks)
     refusals = [
         Refusal(
             bytes(code) + b"\x01" + bytes(MOST_REFUSALS - code),
@@ -124,10 +143,8 @@ def know(verbs: Verbs, pod: Pod, cluster: Snapshot, readings: Readings, attempt:
     totals, names = standing.totals, cluster.nodes.names
     scores = wire_scores(() if totals is None else totals)
     return Known(
+        *basis,
         standing,
-        cluster.era,
-        cluster.objects,
-        readings,
         standing.verdicts.tobytes(),
         tuple(refusals),
         lines=[] if totals is None else list(map(assemble.priority, names, scores.tolist())),

@@ -22,6 +22,7 @@ from bayplan.engine.entry import PodRef
 from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import Journal
 from bayplan.engine.keep import Refusals, Turns, filter_and_keep
+from bayplan.engine.node_hooks import NodeHooks
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
 from bayplan.engine.unsettled import settled
 from bayplan.kube.pod import Pod
@@ -96,6 +97,14 @@ class Judged(msgspec.Struct, frozen=True):
     """Whether the request named nodes of the view; else it brought the nodes themselves."""
 
 
+KnownHooks = Callable[[Pod, Snapshot, Readings], NodeHooks | None]
+"""Finds the results of hooks that need not be called for a pod in this cluster."""
+
+
+def _nothing_known(_pod: Pod, _cluster: Snapshot, _readings: Readings) -> None:
+    """Every hook must be called."""
+
+
 class Binder(Protocol):
     """Binds pods to nodes."""
 
@@ -125,7 +134,13 @@ class Verbs:
         self.spelling = Spelling()
 
     def filter(
-        self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
+        self,
+        body: bytes,
+        cluster: Snapshot | None,
+        attempt: Attempt,
+        *,
+        readings: Readings = NO_READINGS,
+        known: KnownHooks = _nothing_known,
     ) -> Answer:
         """Answer a filter request: which nodes pass."""
         args = decode(body, v1.ExtenderArgs)
@@ -134,7 +149,7 @@ class Verbs:
         policies, cluster = settled(self.policies, pod, cluster)
         if not interested(policies, pod, shadows=True):
             return Answer(encode(answer.pass_all(_asked_as_sent(args))))
-        asked, question = _question(args, pod, cluster, readings, attempt.now)
+        asked, question = _question(args, pod, cluster, readings, attempt.now, known=known)
         decision, cut = self._filtered(policies, question, attempt)
         judged = Judged(question, decision, self.journal.next_number(), asked.nodes is None)
         write = partial(self._record_filter, judged, cut, attempt)
@@ -200,7 +215,13 @@ class Verbs:
         return filter_and_keep(policies, question, attempt, keep=self.keep, turns=self.turns)
 
     def prioritize(
-        self, body: bytes, cluster: Snapshot | None, attempt: Attempt, *, readings: Readings = NO_READINGS
+        self,
+        body: bytes,
+        cluster: Snapshot | None,
+        attempt: Attempt,
+        *,
+        readings: Readings = NO_READINGS,
+        known: KnownHooks = _nothing_known,
     ) -> Answer:
         """Answer a prioritize request: a score for each node."""
         args = decode(body, v1.ExtenderArgs)
@@ -209,7 +230,7 @@ class Verbs:
         if not self.scores(pod):
             return Answer(encode(answer.no_priorities(_asked(args))))
         policies, cluster = settled(self.policies, pod, cluster)
-        asked, question = _question(args, pod, cluster, readings, attempt.now)
+        asked, question = _question(args, pod, cluster, readings, attempt.now, known=known)
         return self._scored(policies, asked, question, attempt)
 
     def scores(self, pod: Pod) -> bool:
@@ -418,7 +439,13 @@ def _asked(args: v1.ExtenderArgs) -> Asked:
 
 
 def _question(
-    args: v1.ExtenderArgs, pod: Pod, view: Snapshot | None, readings: Readings, now: datetime
+    args: v1.ExtenderArgs,
+    pod: Pod,
+    view: Snapshot | None,
+    readings: Readings,
+    now: datetime,
+    *,
+    known: KnownHooks = _nothing_known,
 ) -> tuple[Asked, Question]:
     if args.nodes is not None:
         objects = decode_nodes(args.nodes.items or [])
@@ -436,15 +463,17 @@ def _question(
         if names:
             raise WireError(NAMES_WITHOUT_VIEW)
         view = Snapshot.build([], None)
+    hooks = known(pod, view, readings)
     view = view.with_readings(readings)
     rows = view.rows.find_each(names)
     if rows is not None:
-        return asked, Question(pod, view.nodes.take(rows, names), view, now)
+        return asked, Question(pod, view.nodes.take(rows, names), view, now, known=hooks)
     _unique(names)
     every = view.find(names)
     missing = tuple(name for name, row in zip(names, every.tolist(), strict=True) if row == UNKNOWN_ROW)
-    known = [name for name, row in zip(names, every.tolist(), strict=True) if row != UNKNOWN_ROW]
-    return asked, Question(pod, view.nodes.take(every[every != UNKNOWN_ROW], known), view, now, missing)
+    there = [name for name, row in zip(names, every.tolist(), strict=True) if row != UNKNOWN_ROW]
+    nodes = view.nodes.take(every[every != UNKNOWN_ROW], there)
+    return asked, Question(pod, nodes, view, now, missing, known=hooks)
 
 
 def _pod_of(args: v1.ExtenderArgs) -> Pod:
