@@ -22,7 +22,7 @@ from bench.outputs import rows
 from bench.peers_built import PeerMissing, find_go
 from bench.picture import number
 from bench.wire import Size, measure
-from bench.wire_figures import ASKED, EACH, FULL, NAMES, REFERENCE, Line, Ratio, Recorded
+from bench.wire_figures import ASKED, BESIDE, EACH, FULL, NAMES, REFERENCE, Line, Ratio, Recorded
 from bench.wire_servers import Peers
 
 RECORDED = Path(__file__).parents[1] / "docs" / "benchmarks" / "wire.json"
@@ -32,6 +32,7 @@ ROUNDS = {
     Size(NAMES, 5_000, 6): 20,
     Size(ASKED, 500, 20): 20,
     Size(EACH, 500, 20): 20,
+    Size(BESIDE, 500, 20): 20,
     Size(FULL, 1_000, 2): 12,
 }
 TIMES_AS_MANY_ROUNDS = 3

@@ -25,7 +25,18 @@ from bench.picture import number
 from bench.report import describe, write_between_markers
 from bench.scale import Series, loud
 from bench.state import OURS, PEER, Part
-from bench.wire_figures import ASKED, EACH, FULL, NAMES, REFERENCE, TARGET, TARGET_FROM_NODES, Line, Recorded
+from bench.wire_figures import (
+    ASKED,
+    BESIDE,
+    EACH,
+    FULL,
+    NAMES,
+    REFERENCE,
+    TARGET,
+    TARGET_FROM_NODES,
+    Line,
+    Recorded,
+)
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
 PAGE = DOCS / "README.md"
@@ -86,6 +97,7 @@ def _wire(file: Path) -> list[Row]:
         *row("speed, full nodes", FULL, "p99"),
         *row("speed, policies called for every pod", ASKED, "p50"),
         *row("speed, Python functions called for every node and pod", EACH, "p50"),
+        *row("speed, Python functions of one node, beside a policy called for every pod", BESIDE, "p50"),
     ]
 
 

@@ -21,7 +21,7 @@ from bench.busy import Busy
 from bench.outputs import Outputs
 from bench.peers_built import PeerMissing
 from bench.raw_http import Caller
-from bench.wire_figures import ASKED, EACH, FULL, NAMES, Line, Times, picture, text
+from bench.wire_figures import ASKED, BESIDE, EACH, FULL, NAMES, Line, Times, picture, text
 from bench.wire_requests import Requests, full_nodes, make_node, names_only, write_snapshot
 from bench.wire_servers import Peers, Server, find_peers, policy_of, servers
 
@@ -49,6 +49,8 @@ SIZES = (
     Size(ASKED, 5_000, 40),
     Size(EACH, 500, 100),
     Size(EACH, 5_000, 20),
+    Size(BESIDE, 500, 100),
+    Size(BESIDE, 5_000, 40),
     Size(FULL, 100, 40),
     Size(FULL, 1_000, 15),
     Size(FULL, 5_000, 10),

@@ -22,6 +22,7 @@ OURS, REFERENCE = "Bayplan", "Go"
 NAMES, FULL = "names only", "full nodes"
 ASKED = "names only, policies asked each time"
 EACH = "names only, functions of one node"
+BESIDE = "names only, functions of one node beside a policy of pods"
 TARGET, TARGET_FROM_NODES = 3.0, 500
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from threading import Thread
 
 from bench.peers_built import PEERS, PeerMissing, cache_directory, digest_of, find_go
-from bench.wire_figures import ASKED, EACH
+from bench.wire_figures import ASKED, BESIDE, EACH
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import Child
 
-_POLICIES = {ASKED: "asked.py", EACH: "each.py"}
+_POLICIES = {ASKED: "asked.py", EACH: "each.py", BESIDE: "beside.py"}
 # The same answer as the peers give: every refused node, with its reason, each time.
 _CONFIG = """
 apiVersion: bayplan.dev/v1

@@ -181,24 +181,31 @@ FIXED = (
     [
         pytest.param(LABELLED + FIXED, ["f", "s"], id="two that look at the node alone"),
         pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='node'"), ["f"], id="one has promised it"),
-        pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='pods'"), [], id="one promises less"),
-        pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='cluster'"), [], id="one reads anything"),
+        pytest.param(LABELLED + FIXED.replace("9e9)", "9e9), reads='pods'"), ["f"], id="one promises less"),
+        pytest.param(
+            LABELLED + FIXED.replace("9e9)", "9e9), reads='cluster'"), ["f"], id="one reads anything"
+        ),
         pytest.param(
             LABELLED + FIXED.replace(".astype(float)", ""), ["f"], id="one whose source shows it already"
         ),
-        pytest.param(LABELLED + FIXED.replace("allocatable", "free"), [], id="one looks at pods"),
+        pytest.param(LABELLED + FIXED.replace("allocatable", "free"), ["f"], id="one looks at pods"),
         pytest.param(
             "@bayplan.score\ndef s(nodes):\n"
             "    return nodes['cpu.allocatable'] / nodes['cpu.allocatable'].sum()\n",
             [],
             id="shares of all nodes",
         ),
+        pytest.param(
+            FIXED + FIXED.replace("def s", "def free").replace("allocatable", "free"),
+            [],
+            id="one over the table, beside one that looks at pods",
+        ),
         pytest.param("@bayplan.filter\ndef f(pod, node):\n    return pod.name\n", [], id="by the pod's name"),
         pytest.param("@bayplan.score\ndef s(node, now):\n    return now.hour\n", [], id="by the clock"),
         pytest.param(
             "@bayplan.filter\ndef f(nodes, cluster):\n    return None\n", [], id="who may look at everything"
         ),
-        pytest.param(LABELLED + "@bayplan.prefer\ndef p(node): ...\n", [], id="a soft filter"),
+        pytest.param(LABELLED + "@bayplan.prefer\ndef p(node): ...\n", ["f"], id="beside a soft filter"),
         pytest.param(LABELLED + "@bayplan.prepare\ndef p(pod): ...\n", [], id="something is prepared"),
         pytest.param("@bayplan.protect\ndef p(pod, victim): ...\n", [], id="no filter, no score"),
         pytest.param(

@@ -3,18 +3,22 @@
 import gc
 import threading
 import tracemalloc
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
+import bayplan
+from bayplan.engine.cycle import Question, filter_nodes
 from bayplan.engine.entry import Entry, PodRef, shared_bytes
 from bayplan.engine.journal import Journal
 from bayplan.kube.node import NodeObject
 from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.testing import make_pod
+from bayplan.testing.run import ready
 from bayplan.web.api import detail, summary
 from tests.web.decided import cluster_of, filtered, scored, written
 
@@ -69,6 +73,28 @@ def test_a_detail_has_the_numbers_of_its_own_node() -> None:
         "node-0004": "1000 free",
         "node-0005": "2000 free",
     }
+
+
+def test_a_detail_that_is_a_list_has_the_text_of_its_own_node_also_behind_a_soft_filter() -> None:
+    called = bayplan.Reason("not liked", detail="it is {name}")
+
+    @bayplan.filter
+    def hard(node: bayplan.Node) -> bool:
+        return node.name != "node-0000"
+
+    @bayplan.prefer
+    def soft(nodes: bayplan.NodeTable) -> bayplan.Verdict:
+        refused = [name in ("node-0001", "node-0003") for name in nodes.names]
+        return called.where(refused, name=list(nodes.names))
+
+    cluster = cluster_of(5)
+    question = Question(make_pod("web"), cluster.nodes, cluster, datetime.now(UTC))
+    decision = filter_nodes([*ready(hard, None), *ready(soft, None)], question)
+
+    entry = Journal().write("filter", decision, generation=1)
+
+    found = {entry.nodes[row]: text for row, _, text in entry.voices[1].refusals()}
+    assert found == {"node-0001": "it is node-0001", "node-0003": "it is node-0003"}
 
 
 @pytest.mark.parametrize(

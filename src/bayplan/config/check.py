@@ -100,7 +100,7 @@ def faults(policies: Sequence[Policy]) -> list[str]:
 
 _UNMADE = (
     "{hooks}: as far as a dry run shows, what is said about a node depends on that node alone. If so, promise"
-    ' it with reads="node": pods are then answered without asking again, about twice as fast'
+    ' it with reads="node": it is then called when a node changes, not for every pod'
 )
 
 

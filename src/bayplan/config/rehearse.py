@@ -155,19 +155,26 @@ def promises_unmade(
 ) -> list[Hook]:
     """Hooks that could declare ``reads="node"``, as far as a few nodes show, if that would save calls.
 
-    If one policy reads more than the node, all of them are called for each pod: then there is nothing to
-    gain, and no hook is named.
+    If one policy reads more than the node, only hooks that are called node by node are named: reusing the
+    result of one over the table saves next to nothing then.
     """
     stage = cluster if cluster is not None and len(cluster.nodes) > 1 else example_cluster(3)
     question = Question(plain_pod(), stage.nodes, stage, datetime.now(UTC))
-    found: list[Hook] = []
-    for policy in policies:
+
+    def ask(policy: Policy) -> list[Hook] | None:
         every_pod = replace(policy, scope=EVERY_POD)
-        hooks = in_time(policy, partial(unmade, every_pod, question), limits, Attempt())
-        if hooks is None:
-            return []
-        found += hooks
-    return found
+        return in_time(policy, partial(unmade, every_pod, question), limits, Attempt())
+
+    found = [ask(policy) for policy in policies]
+    if None not in found:
+        return [hook for hooks in found for hook in hooks or ()]
+    alone = [
+        replace(policy, hooks=(hook,))
+        for policy in policies
+        for hook in policy.hooks
+        if hook.spec.per_node and not policy.of_kind("prepare")
+    ]
+    return [hook for each in alone for hook in ask(each) or ()]
 
 
 def _readings(policy: Policy, stage: Snapshot) -> Readings:

@@ -84,16 +84,16 @@ class HookResults(Struct, frozen=True, eq=False):
         )
 
     def outcome(self, hook: Hook, rows: Rows) -> Outcome:
-        """The outcome that ``hook`` has for these nodes; it is the hook that these results are of."""
+        """The outcome for these nodes of ``hook``, whose results these are: it takes no time of its own."""
         if self.scores is None:
-            return Outcome(hook, self.seconds, self.verdict_on(rows))
+            return Outcome(hook, 0.0, self.verdict_on(rows))
         scores = self.scores[rows]
         said = Score(scores)
         if self.score is not None:
             values = chosen(self.score.values, rows)
             said = Score(scores, detail=self.score.detail, **values)
         points = normalise(scores, range=self.range, best=self.best)
-        return Outcome(hook, self.seconds, score=said, normalised=points, weight=self.weight)
+        return Outcome(hook, 0.0, score=said, normalised=points, weight=self.weight)
 
     @property
     def nbytes(self) -> int:
