@@ -10,6 +10,7 @@ Faster, with the same results:
 
 - `memory`, `again`, `quick`: reuse the outcomes for a similar pod; hooks run on changed nodes only.
 - `standing`, `standing_entry`, `promise`: the verdicts on all nodes for one kind of pod.
+- `node_hooks`, `hook_results`: what single hooks say about all nodes, beside hooks that must be called.
 
 Preemption: `preempt` (an extender's candidates), `make_room` (kube-scheduler's search for victims), `victims`
 (hooks about victims), `trials` and `watched` (filters over trial evictions), `crowd` (order of reprieve).

@@ -110,9 +110,9 @@ class AtOnce:
     def __init__(self, verbs: Verbs, *, asks_sources: bool) -> None:
         """``asks_sources``: whether a source is queried for each pod, which rules known answers out."""
         self._verbs = verbs
-        self._reuses = not verbs.observe and not asks_sources
-        self._able = self._reuses and may_stand(verbs.policies)
-        self._reuses = self._able or (self._reuses and bool(of_single_nodes(verbs.policies)))
+        may = not verbs.observe and not asks_sources
+        self._able = may and may_stand(verbs.policies)
+        self._reuses = self._able or (may and bool(of_single_nodes(verbs.policies)))
         self._record = KnownRecord(verbs.journal, verbs.metrics, verbs.generation)
         self._alike = Alike(verbs.policies)
         self._kinds = Kinds()

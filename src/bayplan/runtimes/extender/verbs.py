@@ -97,7 +97,7 @@ class Judged(msgspec.Struct, frozen=True):
     """Whether the request named nodes of the view; else it brought the nodes themselves."""
 
 
-KnownHooks = Callable[[Pod, Snapshot, Readings], NodeHooks | None]
+FindHooks = Callable[[Pod, Snapshot, Readings], NodeHooks | None]
 """Finds the results of hooks that need not be called for a pod in this cluster."""
 
 
@@ -140,7 +140,7 @@ class Verbs:
         attempt: Attempt,
         *,
         readings: Readings = NO_READINGS,
-        known: KnownHooks = _nothing_known,
+        known: FindHooks = _nothing_known,
     ) -> Answer:
         """Answer a filter request: which nodes pass."""
         args = decode(body, v1.ExtenderArgs)
@@ -221,7 +221,7 @@ class Verbs:
         attempt: Attempt,
         *,
         readings: Readings = NO_READINGS,
-        known: KnownHooks = _nothing_known,
+        known: FindHooks = _nothing_known,
     ) -> Answer:
         """Answer a prioritize request: a score for each node."""
         args = decode(body, v1.ExtenderArgs)
@@ -445,7 +445,7 @@ def _question(
     readings: Readings,
     now: datetime,
     *,
-    known: KnownHooks = _nothing_known,
+    known: FindHooks = _nothing_known,
 ) -> tuple[Asked, Question]:
     if args.nodes is not None:
         objects = decode_nodes(args.nodes.items or [])
