@@ -226,7 +226,7 @@ class _Cycle:
 
     def rate(self, policy: Policy, hook: Hook) -> None:
         """Run a score hook and put its numbers on the common scale."""
-        known = self._known(hook)
+        known = self._known(policy, hook)
         if known is None and self._again is not None:
             known = self._again.score(hook, partial(self._score_of, policy, hook))
         if known is not None:
@@ -278,7 +278,7 @@ class _Cycle:
     def _verdict(self, policy: Policy, hook: Hook, rows: NDArray[np.intp] | None = None) -> Verdict | None:
         """Run a filter hook over all nodes, or over these rows only."""
         if rows is None:
-            known = self._known(hook)
+            known = self._known(policy, hook)
             if known is None and self._again is not None:
                 known = self._again.verdict(hook, partial(self._verdict_of, policy, hook))
             if known is not None:
@@ -298,10 +298,13 @@ class _Cycle:
         self._outcomes.append(Outcome(hook, seconds, verdict, shadow=policy.shadow))
         return verdict
 
-    def _known(self, hook: Hook) -> Outcome | None:
+    def _known(self, policy: Policy, hook: Hook) -> Outcome | None:
         """The hook's outcome for these nodes, if its results are known for every node of the cluster."""
         known = self._question.known
-        return None if known is None else known.outcome(hook, self._question.nodes)
+        # A policy that was given up has no say, whatever some of its hooks would say.
+        if known is None or policy.shadow or hook.policy in self._attempt.given_up:
+            return None
+        return known.outcome(hook, self._question.nodes)
 
     def _verdict_of(self, policy: Policy, hook: Hook, nodes: NodeTable) -> Verdict | None:
         """A filter's verdict on these nodes; ``None`` if it fails: then it runs over all nodes."""

@@ -67,7 +67,7 @@ class HookResults(Struct, frozen=True, eq=False):
         verdict, points = self.verdict_on(rows), self.points(rows)
         refused, codes, values = refused_rows(verdict)
         if self.score is not None:
-            values = (chosen(self.score.values, rows),)
+            values = (chosen(self.score.values, rows, self.score.scores.size),)
         return Voice(
             policy=self.policy,
             hook=self.hook,
@@ -90,7 +90,7 @@ class HookResults(Struct, frozen=True, eq=False):
         scores = self.scores[rows]
         said = Score(scores)
         if self.score is not None:
-            values = chosen(self.score.values, rows)
+            values = chosen(self.score.values, rows, self.score.scores.size)
             said = Score(scores, detail=self.score.detail, **values)
         points = normalise(scores, range=self.range, best=self.best)
         return Outcome(hook, 0.0, score=said, normalised=points, weight=self.weight)

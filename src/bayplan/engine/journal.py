@@ -215,20 +215,26 @@ def refused_rows(
         return _NO_ROWS, _NO_CODES, ()
     refused = verdict.refused.nonzero()[0]
     places = refused if verdict.places is None else verdict.places[refused]
-    values = tuple(chosen(by_name, places) for by_name in verdict.values)
+    count = len(verdict.codes) if verdict.places is None else None
+    values = tuple(chosen(by_name, places, count) for by_name in verdict.values)
     return refused.astype(np.uint32), verdict.codes[refused], values
 
 
-def chosen(values: Mapping[str, Any], places: NDArray[np.intp]) -> dict[str, Any]:
-    """The values of a detail for some of the rows that they were given for."""
-    return {name: _chosen(value, places) for name, value in values.items()}
+def chosen(values: Mapping[str, Any], places: NDArray[np.intp], count: int | None) -> dict[str, Any]:
+    """The values of a detail for some of the ``count`` rows that they were given for, if that is known.
+
+    What has no value for each row stays as it is: an explanation must never break a decision.
+    """
+    return {name: _chosen(value, places, count) for name, value in values.items()}
 
 
-def _chosen(value: Any, places: NDArray[np.intp]) -> Any:
-    if isinstance(value, np.ndarray) and value.ndim:
-        return value[places]
-    if hasattr(value, "take") and hasattr(value, "codes"):
+def _chosen(value: Any, places: NDArray[np.intp], count: int | None) -> Any:
+    array = isinstance(value, np.ndarray) and value.ndim
+    column = hasattr(value, "take") and hasattr(value, "codes")
+    if not (array or column or isinstance(value, list | tuple)):
+        return value
+    if len(value) != count and (count is not None or not places.size or places.max() >= len(value)):
+        return value
+    if column:
         return value.take(places)
-    if isinstance(value, list | tuple) and places.size and places.max() < len(value):
-        return [value[place] for place in places.tolist()]
-    return value
+    return value[places] if array else [value[place] for place in places.tolist()]

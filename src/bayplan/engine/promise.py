@@ -93,8 +93,10 @@ def broken(known: Standing | NodeHooks, decision: Decision, *, scored: bool) -> 
     """A text about the first hook whose result differs from what is known; ``""`` if none does."""
     rows = decision.nodes.rows
     for said, outcome in _pairs(known, decision.outcomes, scored=scored):
-        if outcome.failure is not None or said.title != outcome.hook.title:
+        if said.title != outcome.hook.title:
             return ""
+        if outcome.failure is not None:
+            continue
         scores = None if said.scores is None else said.scores[rows]
         differs = _differ((said.verdict_on(rows), scores), _heard(outcome))
         if differs.any():

@@ -100,8 +100,13 @@ def learn_hooks(
     question = Question(pod, cluster.nodes, cluster, attempt.now)
     decisions = [judge(mine, question, attempt) for judge in (filter_nodes, score_nodes) if mine]
     every = [outcome for decision in decisions for outcome in decision.outcomes if not outcome.failure]
-    found = {id(outcome.hook): HookResults.of(outcome) for outcome in every}
+    found = {id(o.hook): HookResults.of(o) for o in every if not _has_many_reasons(o)}
     return NodeHooks(found) if found else None
+
+
+def _has_many_reasons(outcome: Outcome) -> bool:
+    """Whether a filter has a text of its own for each node; to keep them would cost more than to call it."""
+    return outcome.verdict is not None and len(outcome.verdict.reasons) > MOST_REFUSALS
 
 
 def _is_relative(outcome: Outcome) -> bool:

@@ -62,7 +62,7 @@ def test_a_kind_is_wanted_when_it_comes_again_and_once_at_a_time() -> None:
 def test_one_that_was_known_is_wanted_at_once_when_nodes_have_changed() -> None:
     there, found = cluster(), Kinds()
     found.learned(b"web", known(there), there)
-    for _ in range(2):
+    for _ in range(Known.pays):
         assert found.find(b"web", there, NO_READINGS) is not None
     later = cluster()
 
@@ -118,6 +118,17 @@ def test_where_much_is_learned_in_vain_less_is_learned() -> None:
             found.learned(kind, known(there), there)
 
     assert looks < 4000 / 20, "of twenty kinds in turns, four can be known"
+
+
+def test_where_nodes_change_before_it_pays_less_is_learned() -> None:
+    found, looks = Kinds(), 0
+    for _ in range(4000):
+        there = cluster()
+        if found.find(b"web", there, NO_READINGS) is None and wanted(found, b"web", there):
+            looks += 1
+            found.learned(b"web", known(there), there)
+
+    assert looks < 4000 / 50
 
 
 @pytest.mark.usefixtures("few")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import bayplan
 from bayplan.config.check import load_checked
 from bayplan.config.flags import Flags
-from bayplan.engine.guard import Attempt
+from bayplan.engine.guard import Attempt, overrun
 from bayplan.ops.metrics import Metrics
 from bayplan.runtimes.extender import app, at_once
 from bayplan.runtimes.extender.at_once import AtOnce
@@ -59,7 +59,10 @@ def mixed(every: Sequence[int], scores: Sequence[float], *, soft: bool, range: A
         @bayplan.score(reads="node")
         def explained(self, nodes: bayplan.NodeTable) -> bayplan.Score:
             last = [name[-1] for name in nodes.names]
-            return bayplan.Score([float(digit) for digit in last], detail="ends in {last}", last=last)
+            # A detail with values that are not one for each node is shown as it is, and breaks nothing.
+            more = {"pair": np.array([1.0, 2.0]), "table": np.ones((2, len(last))), "most": 9}
+            detail = "ends in {last} of {most} {pair[7]} {table[5]}"
+            return bayplan.Score([float(digit) for digit in last], detail=detail, last=last, **more)
 
     singles = policies(every, scores, [float(code) for code in every], range=range)
     first, *others = [policy for hook in (uncrowded, empty, Explained) for policy in ready(hook, None)]
@@ -205,17 +208,16 @@ async def test_a_hook_that_looks_at_single_nodes_is_not_called_for_each_pod(
 
 
 async def test_it_is_called_again_when_a_node_has_changed(server: Server, caller: Caller) -> None:
-    for name in ("one", "two"):
-        await names(caller, name)
     assert isinstance(server.view, FixedView)
     server.view.replace(cluster(slow="ssd"))
     calls(server).clear()
 
     assert await names(caller, "third") == NODES
     assert calls(server)[:3] == NODES
+    await names(caller, "fourth")
     await until(lambda: _knows(server))
     calls(server).clear()
-    assert await names(caller, "fourth") == NODES
+    assert await names(caller, "fifth") == NODES
     assert calls(server) == []
 
 
@@ -243,7 +245,7 @@ BY_NAME = POLICY.replace("def on_ssd(node):", "def on_ssd(pod, node):").replace(
 async def test_a_broken_promise_is_found_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
-    monkeypatch.setattr(at_once, "_CHECKED", 4 if how == "one in so many" else 1 << 30)
+    monkeypatch.setattr(at_once, "_CHECKED", 2 if how == "one in so many" else 1 << 30)
     monkeypatch.setattr(app, "_NO_PAUSE_SECONDS", 0.0)
     async with (await serving(tmp_path, BY_NAME)).running() as server, await Caller.connect(server) as caller:
         for name in ("first", "second"):
@@ -262,6 +264,74 @@ async def test_a_broken_promise_is_found_and_told(
 
 async def _told(caplog: pytest.LogCaptureFixture) -> bool:
     return "on_ssd: promises" in caplog.text
+
+
+def test_a_policy_that_was_given_up_has_no_say() -> None:
+    every = mixed([1] * 12, [5.0] * 12, soft=False, range=None)
+    verbs = Verbs(every, Metrics(version="0"))
+    quick = knowing(verbs)
+    late = Attempt(given_up={policy.name: overrun(policy.hooks[0], 1.0) for policy in every[1:5]})
+    again = Attempt(given_up=dict(late.given_up))
+
+    called, known = (
+        verbs.filter(body(NAMES), CLUSTER, late),
+        verbs.filter(body(NAMES), CLUSTER, again, known=quick.hooks),
+    )
+
+    assert "still running" in called.error
+    assert (known.error, known.body) == (called.error, called.body)
+
+
+def test_a_filter_with_a_text_for_each_node_is_called() -> None:
+    @bayplan.filter(reads="node")
+    def wordy(node: bayplan.Node) -> str:
+        return f"{node.name} is too warm"
+
+    @bayplan.filter(reads="node")
+    def short(node: bayplan.Node) -> str:
+        return "too warm"
+
+    @bayplan.score(reads="pods")
+    def around(nodes: bayplan.NodeTable) -> Any:
+        return nodes["pods.requested"]
+
+    there = make_cluster([make_node(f"n{number}") for number in range(300)], [])
+    verbs = Verbs([p for hook in (wordy, short, around) for p in ready(hook, None)], Metrics(version="0"))
+
+    learned = know(verbs, pod_of(body(NAMES)), there, NO_READINGS, Attempt())
+
+    assert isinstance(learned, KnownHooks)
+    assert [each.hook for each in learned.hooks.results.values()] == ["short"]
+
+
+def test_both_verbs_are_checked_in_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_once, "_CHECKED", 4)
+    verbs = Verbs(mixed([0] * 12, [5.0] * 12, soft=False, range=None), Metrics(version="0"))
+    quick, pod = knowing(verbs), pod_of(body(NAMES))
+
+    checked = [quick.hooks(pod, CLUSTER, NO_READINGS) is None for _ in range(40)]
+
+    assert {number % 2 for number, each in enumerate(checked) if each} == {0, 1}
+    assert 10 <= sum(checked) <= 14
+
+
+def test_a_hook_that_is_too_slow_for_all_nodes_is_not_learned() -> None:
+    verbs = Verbs(mixed([0] * 12, [5.0] * 12, soft=False, range=None), Metrics(version="0"))
+    quick = AtOnce(verbs, asks_sources=False)
+    asked = [verbs.filter(body(NAMES[:3], name), CLUSTER, Attempt()).judged for name in "abc"]
+
+    # Three of twelve nodes take a third of a second.
+    slow = []
+    for judged in asked:
+        assert judged is not None
+        outcomes = [msgspec.structs.replace(each, seconds=0.33) for each in judged.decision.outcomes]
+        decision = msgspec.structs.replace(judged.decision, outcomes=tuple(outcomes))
+        slow.append(msgspec.structs.replace(judged, decision=decision))
+
+    assert not any(quick.wanted(each, CLUSTER, NO_READINGS, within_seconds=1.0) for each in slow)
+    assert [bool(quick.wanted(each, CLUSTER, NO_READINGS, within_seconds=2.0)) for each in slow[:2]] == [
+        False, True
+    ]  # fmt: skip
 
 
 def test_a_pod_whose_bind_is_open_is_judged_as_ever() -> None:

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from bayplan.authoring.registry import Policy
 from bayplan.authoring.scope import EVERY_POD
 from bayplan.engine.memory import likeness
-from bayplan.engine.node_hooks import looks_at_node
+from bayplan.engine.node_hooks import of_single_nodes
 from bayplan.kube.pod import Pod
 
 _EVERY_POD = b"every pod"
@@ -39,4 +39,4 @@ class Alike:
 
 def _looks_at_pods(policy: Policy) -> bool:
     """Whether a hook of the policy whose results are reused reads the pod."""
-    return any(looks_at_node(hook) and hook.spec.uses_pod for hook in policy.hooks)
+    return any(hook.spec.uses_pod for alone in of_single_nodes([policy]) for hook in alone.hooks)

@@ -340,7 +340,9 @@ class ExtenderApp:
         if judged is None or cluster is None or call.verb not in _JUDGED or self._needs_policies():
             return
         at_once = generation.at_once
-        if kind := at_once.wanted(judged, cluster, call.readings):
+        # Half of the limit, since a hook is not always as fast.
+        within = self._limits.policy_seconds / 2
+        if kind := at_once.wanted(judged, cluster, call.readings, within_seconds=within):
             self._in_background(self._learn(generation, call, kind))
         elif judged.question.known is not None:
             if at_once.due(time.perf_counter()):

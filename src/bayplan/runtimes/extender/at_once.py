@@ -14,6 +14,7 @@ broke its promise (``reads="node"``): the log says so, and known answers stop un
 """
 
 import logging
+import math
 import time
 from functools import partial
 from itertools import compress
@@ -25,7 +26,7 @@ from bayplan.engine.cycle import filter_nodes, score_nodes
 from bayplan.engine.decision import Rows
 from bayplan.engine.guard import Attempt
 from bayplan.engine.keep import best, first_of_equals
-from bayplan.engine.node_hooks import NodeHooks, of_single_nodes
+from bayplan.engine.node_hooks import NodeHooks, looks_at_node, of_single_nodes
 from bayplan.engine.promise import broken
 from bayplan.engine.standing import PASSES, may_stand
 from bayplan.kube.pod import Pod
@@ -105,7 +106,10 @@ class _Expected(Struct, frozen=True, eq=False):
 
 
 class AtOnce:
-    """Answers requests from the known verdicts of one generation of policies. Used on the event loop only."""
+    """Answers requests from the known verdicts of one generation of policies.
+
+    Used on the event loop only, but for `hooks`, which policy threads call.
+    """
 
     def __init__(self, verbs: Verbs, *, asks_sources: bool) -> None:
         """``asks_sources``: whether a source is queried for each pod, which rules known answers out."""
@@ -121,17 +125,22 @@ class AtOnce:
         self._given = 0
         self._checked_at = 0.0
         self._in_vain = 0
-        self._judged = 0
 
     def hooks(self, pod: Pod, cluster: Snapshot, readings: Readings) -> NodeHooks | None:
         """The results of the hooks that need not be called for this pod, if any. For any thread."""
         if not self._reuses:
             return None
-        self._judged += 1
-        if self._judged % _CHECKED == 0:
-            return None
         known = self._kinds.look(self._alike.kind(pod), cluster, readings)
-        return known.hooks if isinstance(known, KnownHooks) else None
+        return known.hooks if isinstance(known, KnownHooks) and not self._is_checked() else None
+
+    def _is_checked(self) -> bool:
+        """Whether this request, which could be answered from what is known, is judged anew as a check."""
+        self._given += 1
+        if self._given % _CHECKED:
+            return False
+        # Filter and prioritize come in turns, and both are to be checked.
+        self._given += _CHECKED % 2 == 0
+        return True
 
     def answer(self, verb: str, body: bytes, cluster: Snapshot, readings: Readings) -> Answer | None:
         """The answer to a ``filter`` or ``prioritize`` request; ``None`` if policies must be asked."""
@@ -166,8 +175,7 @@ class AtOnce:
             self._in_vain += 1
             return None
         self._in_vain = 0
-        self._given += 1
-        if self._given % _CHECKED == 0:
+        if self._is_checked():
             self._checked_at = started
             return None
         if len(names) < MANY:
@@ -248,10 +256,20 @@ class AtOnce:
             body, weight=len(lookup.names) // _LIGHTER, write_down=partial(self._record.scored, mention)
         )
 
-    def wanted(self, judged: Judged, cluster: Snapshot, readings: Readings) -> bytes:
-        """The kind of a judged pod, if it is time to learn about it on all nodes; else ``b""``."""
+    def wanted(
+        self, judged: Judged, cluster: Snapshot, readings: Readings, *, within_seconds: float = math.inf
+    ) -> bytes:
+        """The kind of a judged pod, if it is time to learn about it on all nodes; else ``b""``.
+
+        It is not if a hook that took so long for the nodes asked about would take longer for all of them.
+        """
+        if not self._reuses or not judged.by_name:
+            return b""
+        slowest = max((o.seconds for o in judged.decision.outcomes if looks_at_node(o.hook)), default=0.0)
+        if slowest * len(cluster.nodes) > within_seconds * len(judged.question.nodes):
+            return b""
         pod = judged.question.pod
-        kind = self._alike.kind(pod) if self._reuses and judged.by_name else b""
+        kind = self._alike.kind(pod)
         return kind if kind and self._kinds.wanted(kind, pod.uid, cluster, readings) else b""
 
     def learned(self, kind: bytes, known: Known | KnownHooks | None, cluster: Snapshot) -> None:

@@ -1,7 +1,7 @@
 """Keeps what is known by kind of pod, and decides which kinds are worth learning.
 
-Learning a kind means judging every node of the cluster. That pays if pods of the kind come again before the
-kind is evicted for others.
+Learning a kind means judging every node of the cluster. That pays if pods of the kind come again before a
+node changes, and before the kind is evicted for others.
 """
 
 from typing import TypeVar
@@ -15,8 +15,6 @@ T = TypeVar("T")
 _SEEN = 1024
 # A kind takes some 230 bytes a node, and a few thousand bytes more.
 _ROWS, _MOST = 250_000, 512
-# A kind that was used this often was worth learning.
-_PAYS = 8
 # How many pods of a kind must come before it is learned: at first, and at most, where learning did not pay.
 _OFTEN, _VERY_OFTEN = 2, 64
 
@@ -56,11 +54,12 @@ class Kinds:
         if self.find(kind, cluster, readings) is not None:
             return False
         known = self._known.get(kind)
+        paid = known is not None and self._used[kind] >= known.pays
         seen, last = self._seen.pop(kind, (0, ""))
         seen += uid != last
         _put(self._seen, kind, (seen, uid))
         # A kind that was in use until a node changed is learned again without counting.
-        if seen < self._often and (known is None or self._used[kind] < _OFTEN):
+        if seen < self._often and not paid:
             return False
         self._learning.add(kind)
         return True
@@ -71,14 +70,18 @@ class Kinds:
         if known is None:
             _put(self._hopeless, kind, cluster.era)
             return
-        self._known.pop(kind, None)
+        self._drop(kind)
         self._known[kind] = known
         self._used[kind] = 0
         self._seen.pop(kind, None)
         while len(self._known) > min(_MOST, 1 + _ROWS // (1 + known.count)):
-            oldest = next(iter(self._known))
-            del self._known[oldest]
-            paid = self._used.pop(oldest) >= _PAYS
+            self._drop(next(iter(self._known)))
+
+    def _drop(self, kind: bytes) -> None:
+        """Forget a kind, if it is known; whether it paid says how soon others are learned."""
+        known = self._known.pop(kind, None)
+        if known is not None:
+            paid = self._used.pop(kind) >= known.pays
             self._often = max(_OFTEN, self._often // 2) if paid else min(_VERY_OFTEN, 2 * self._often)
 
     def clear(self) -> None:

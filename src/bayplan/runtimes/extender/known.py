@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import compress
 from operator import itemgetter
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -46,6 +47,8 @@ class Learned(Struct, frozen=True, eq=False):
     readings: Readings
     count: int
     """How many nodes the cluster has."""
+    pays: ClassVar[int]
+    """How often it must be used for learning it to have paid: to learn is to judge every node."""
 
     def holds(self, cluster: Snapshot, readings: Readings) -> bool:
         """Whether nodes, objects and sources are unchanged, so that it still holds."""
@@ -55,12 +58,14 @@ class Learned(Struct, frozen=True, eq=False):
 class KnownHooks(Learned, frozen=True, eq=False):
     """The results of the hooks that look at single nodes, where other hooks must be called for each pod."""
 
+    pays: ClassVar[int] = 24
     hooks: NodeHooks
 
 
 class Known(Learned, frozen=True, eq=False):
     """The verdict on each node of the cluster for pods of one kind."""
 
+    pays: ClassVar[int] = 8
     standing: Standing
     verdicts: bytes
     """A byte for each row: 0 passes, ``k`` is refused for ``refusals[k - 1]``."""
@@ -128,8 +133,9 @@ def know(
     """Ask the policies about this pod on every node; ``None`` if nothing of what they say can be reused."""
     seen = cluster.with_readings(readings)
     basis = cluster.era, cluster.objects, readings, len(cluster.nodes)
-    standing = learn(verbs.policies, pod, seen, attempt)
-    if standing is None or not verbs.spelling.is_plain(cluster.nodes.names):
+    plain = verbs.spelling.is_plain(cluster.nodes.names)
+    standing = learn(verbs.policies, pod, seen, attempt) if plain else None
+    if standing is None:
         hooks = learn_hooks(verbs.policies, pod, seen, attempt)
         return None if hooks is None else KnownHooks(*basis, hooks)
     refusals = [

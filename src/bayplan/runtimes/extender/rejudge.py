@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 
 from bayplan.engine.cycle import Question
@@ -47,5 +48,6 @@ class Call(Struct, frozen=True):
     async def question(self, workers: Workers) -> Question:
         """The question; decoded here if no live policy applies to the pod, since no node was decoded then."""
         if self.said.judged is not None:
-            return self.said.judged.question
+            # What is known is known of the live policies.
+            return msgspec.structs.replace(self.said.judged.question, known=None)
         return await workers.run(lambda _: question_of(self.body, self.cluster, self.readings, self.now))
