@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from bench.picture import (
     MARGIN,
@@ -22,6 +23,8 @@ from bench.picture import (
 
 _THICK, _BETWEEN_BARS, _BETWEEN_GROUPS = 16, 4, 16
 _WHISKER = 4
+# A longer name of a group takes several lines: bars need the room.
+_NAME_LENGTH, _LINE_HEIGHT = 34, 16
 _RULES_HEIGHT, _AXIS_HEIGHT = 18, 34
 
 
@@ -41,6 +44,11 @@ class Group:
 
     name: str
     bars: Sequence[Bar]
+
+    @property
+    def lines(self) -> list[str]:
+        """The name, in lines that are not too long."""
+        return wrap(self.name, _NAME_LENGTH) or [""]
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ def draw(
     reach = [max(bar.value, bar.high) for bar in bars] + [rule.value for rule in rules]
     field = _Field(
         linear(reach),
-        left=MARGIN + max(width_of(group.name) for group in groups) + 10,
+        left=MARGIN + max(width_of(words) for group in groups for words in group.lines) + 10,
         right=WIDTH - MARGIN - max(width_of(_said(bar, unit)) for bar in bars) - 12,
         top=top,
         bottom=top + sum(_height(group) + _BETWEEN_GROUPS for group in groups),
@@ -71,7 +79,9 @@ def draw(
     figures: list[str] = []
     y = top + _BETWEEN_GROUPS / 2
     for group in groups:
-        parts.append(label(field.left - 10, y + _height(group) / 2 + 4, group.name, anchor="end"))
+        first = y + _height(group) / 2 + 4 - (len(group.lines) - 1) * _LINE_HEIGHT / 2
+        for number_of_line, words in enumerate(group.lines):
+            parts.append(label(field.left - 10, first + number_of_line * _LINE_HEIGHT, words, anchor="end"))
         for number_in_group, bar in enumerate(group.bars):
             at = y + number_in_group * (_THICK + _BETWEEN_BARS)
             parts += field.bar(bar, at, fill=f"fill-{colour(names.index(bar.name))}")
@@ -121,7 +131,8 @@ class _Field:
 
 
 def _height(group: Group) -> float:
-    return len(group.bars) * (_THICK + _BETWEEN_BARS) - _BETWEEN_BARS
+    bars = len(group.bars) * (_THICK + _BETWEEN_BARS) - _BETWEEN_BARS
+    return max(bars, len(group.lines) * _LINE_HEIGHT)
 
 
 def _said(bar: Bar, unit: str) -> str:

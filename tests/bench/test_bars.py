@@ -54,6 +54,16 @@ def test_each_figure_is_told_with_its_spread_where_it_has_one() -> None:
     assert "1.0 ms" in said
 
 
+def test_a_long_name_takes_several_lines_and_leaves_room_for_bars() -> None:
+    name = "names only, functions of one node beside a policy that reads the pods on it"
+    picture = draw("Title", [*GROUPS, Group(name, [Bar("filter", 1, 1, 1)])])
+
+    written = [text for text in texts(picture) if text and text in name]
+    assert " ".join(written) == name
+    assert len(written) == 3
+    assert max(width for _, _, width in bars(picture)) > 200
+
+
 def test_a_rule_crosses_all_bars_at_its_figure() -> None:
     picture = draw("Title", GROUPS, rules=[Rule(3, "aim")])
     (rule,) = [
