@@ -33,6 +33,7 @@ from bayplan.ops.tracing import note_pod
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
 from bayplan.runtimes.extender.assemble import Spelling
+from bayplan.runtimes.extender.preemption import candidates_in, preemptor
 from bayplan.runtimes.needs import sources_for
 from bayplan.snapshot.cluster import DuplicateNode, Snapshot
 from bayplan.snapshot.lookup import UNKNOWN_ROW
@@ -264,9 +265,9 @@ class Verbs:
     ) -> Answer:
         """Answer a preempt request: the candidates whose eviction would let the pod pass."""
         args = decode(body, v1.ExtenderPreemptionArgs)
-        pod = _preemptor(args)
+        pod = preemptor(args)
         attempt.pod = pod.key
-        candidates, violations, sent = _candidates(args)
+        candidates, violations, sent = candidates_in(args)
         kept: Sequence[Candidate] = candidates
         policies, cluster = settled(self.policies, pod, cluster)
         if interested(policies, pod, shadows=True):
@@ -282,7 +283,7 @@ class Verbs:
         """The pod and the node names of a request, and the sources that its policies read."""
         if verb == "preempt":
             candidates = decode(body, v1.ExtenderPreemptionArgs)
-            pod, names = _preemptor(candidates), [each.node for each in _candidates(candidates)[0]]
+            pod, names = preemptor(candidates), [each.node for each in candidates_in(candidates)[0]]
         else:
             args = decode(body, v1.ExtenderArgs)
             pod, names = _pod_of(args), _asked(args).names
@@ -331,7 +332,7 @@ class Verbs:
             if verb == "prioritize":
                 return encode(answer.no_priorities(_asked(decode(body, v1.ExtenderArgs))))
             if verb == "preempt":
-                candidates, violations, _ = _candidates(decode(body, v1.ExtenderPreemptionArgs))
+                candidates, violations, _ = candidates_in(decode(body, v1.ExtenderPreemptionArgs))
                 return encode(answer.victims(candidates, violations))
         except WireError as error:
             log.debug("%s: nothing to pass on: %s", verb, error)
@@ -484,12 +485,6 @@ def _pod_of(args: v1.ExtenderArgs) -> Pod:
     return args.pod
 
 
-def _preemptor(args: v1.ExtenderPreemptionArgs) -> Pod:
-    if args.pod is None:
-        raise WireError("ExtenderPreemptionArgs: Pod is missing")
-    return args.pod
-
-
 def _unique(names: list[str]) -> list[str]:
     """The names; `WireError` if one occurs twice, since the answer could list it only once."""
     if len(set(names)) != len(names):
@@ -504,26 +499,3 @@ def _asked_as_sent(args: v1.ExtenderArgs) -> Asked:
     return Asked(
         args.node_names or [], args.nodes, wants_names=args.nodes is None or args.node_names is not None
     )
-
-
-def _candidates(
-    args: v1.ExtenderPreemptionArgs,
-) -> tuple[list[Candidate], list[tuple[str, int]], dict[str, Pod]]:
-    """The candidates, how many budgets each violates, and the victims that were sent as full pods."""
-    candidates = []
-    violations = []
-    pods: dict[str, Pod] = {}
-    for name, victims in (args.node_name_to_meta_victims or {}).items():
-        uids = tuple(pod.uid for pod in (victims.pods if victims else None) or () if pod and pod.uid)
-        violated = (victims.num_pdb_violations if victims else None) or 0
-        candidates.append(Candidate(name, uids, violated))
-        violations.append((name, violated))
-    if candidates:
-        return candidates, violations, pods
-    for name, full in (args.node_name_to_victims or {}).items():
-        there = [pod for pod in (full.pods if full else None) or () if pod and pod.uid]
-        pods.update({pod.uid: pod for pod in there})
-        violated = (full.num_pdb_violations if full else None) or 0
-        candidates.append(Candidate(name, tuple(pod.uid for pod in there), violated))
-        violations.append((name, violated))
-    return candidates, violations, pods
