@@ -7,7 +7,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import make_mocked_request
 
 from bayplan.engine.journal import Journal
 from bayplan.web.live import Live
@@ -63,6 +62,34 @@ async def test_a_new_decision_is_told_from_another_thread_once_for_a_burst() -> 
         assert response.headers["Content-Type"] == "text/event-stream"
         assert await next_of(stream, "decisions") == "10"
         writer.join()
+
+
+async def test_entries_wake_the_loop_only_if_a_page_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, wakes = Journal(), 0
+    loop = asyncio.get_running_loop()
+    wake = loop.call_soon_threadsafe
+
+    def counted(*args: Any, **kwargs: Any) -> asyncio.Handle:
+        nonlocal wakes
+        wakes += 1
+        return wake(*args, **kwargs)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
+    async with looking(journal) as page:
+        told(page, gather_seconds=0.05)
+        written(journal, CLUSTER, pods=1)
+        assert wakes == 0, "nobody listens"
+        async with page.session.get(page.address + "/api/events") as response:
+            stream = events(response)
+            assert await next_of(stream, "hello") == "2"
+            async with asyncio.timeout(SECONDS):
+                while not page.app.live._waiting:  # noqa: ASYNC110 - it is looked at, not told
+                    await asyncio.sleep(0.001)
+
+            written(journal, CLUSTER, pods=3)
+
+            assert await next_of(stream, "decisions") == "8"
+            assert wakes == 1
 
 
 async def test_a_quiet_stream_ticks_so_that_nobody_takes_it_for_dead() -> None:
@@ -145,7 +172,7 @@ async def test_decisions_go_on_when_the_loop_of_the_page_has_ended() -> None:
     def serve_and_end() -> None:
         async def serve() -> None:
             live = Live()
-            live._requests[1] = make_mocked_request("GET", "/api/events")
+            live._waiting.add(asyncio.get_running_loop().create_future())
             ended.append(live)
 
         asyncio.run(serve())

@@ -34,7 +34,7 @@ class Live:
         self._loop = asyncio.get_running_loop()
         self._waiting: set[asyncio.Future[None]] = set()
         self._requests: dict[int, web.BaseRequest] = {}
-        self._newest = self._latest = 0
+        self._newest = 0
         self._on_the_way = False
         self._ended = False
 
@@ -52,15 +52,13 @@ class Live:
 
     def add(self, entry: Entry) -> None:
         """Announce an entry, from any thread."""
-        if not self._requests or self._ended:
-            return
-        self._latest = entry.number
-        # Waking the loop is expensive: a wake-up that is already on its way covers this entry too.
-        if not self._on_the_way:
+        self._newest = max(self._newest, entry.number)
+        # Waking the loop is expensive: not if nobody waits, and once for all entries until it has woken up.
+        if self._waiting and not self._on_the_way:
             self._on_the_way = True
             # The loop has just ended, and nobody listens.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._told)
+                self._loop.call_soon_threadsafe(self._wake)
 
     def end(self) -> None:
         """End all streams."""
@@ -93,7 +91,7 @@ class Live:
         await self._write(response, f"retry: {_RETRY_MILLISECONDS}\nevent: hello\ndata: {seen}\n\n")
         while not self._ended:
             if self._newest == seen:
-                await self._news()
+                await self._news(seen)
             if self._newest != seen and not self._ended:
                 # Decisions come in bursts: one event for all of them.
                 await asyncio.sleep(self._gather_seconds)
@@ -102,12 +100,14 @@ class Live:
             elif not self._ended:
                 await self._write(response, f"event: tick\ndata: {seen}\n\n")
 
-    async def _news(self) -> None:
-        """Wait for news, or for the next tick."""
+    async def _news(self, seen: int) -> None:
+        """Wait for an entry after the one that was seen, or for the next tick."""
         news: asyncio.Future[None] = self._loop.create_future()
         self._waiting.add(news)
         try:
-            await asyncio.wait_for(news, self._tick_seconds)
+            # `add` woke nobody for an entry that came before the line above.
+            if self._newest == seen:
+                await asyncio.wait_for(news, self._tick_seconds)
         except TimeoutError:
             pass
         finally:
@@ -117,13 +117,9 @@ class Live:
         async with asyncio.timeout(self._write_seconds):
             await response.write(text.encode())
 
-    def _told(self) -> None:
-        # Reset before `_latest` is read, so that a later entry wakes the loop again.
-        self._on_the_way = False
-        self._newest = max(self._newest, self._latest)
-        self._wake()
-
     def _wake(self) -> None:
+        # Reset first, so that an entry from now on wakes the loop again.
+        self._on_the_way = False
         for news in self._waiting:
             if not news.done():
                 news.set_result(None)
