@@ -1,14 +1,14 @@
 """One run of the cluster benchmark: pods wait, kube-scheduler starts, and places them all.
 
-What is measured lies between two looks at kube-scheduler's own metrics: the first that finds pods bound, and
-the last that finds some still waiting. Both the time and the count of a look are exact, so neither the start
-of the scheduler nor the pause between two looks is part of the figures.
+kube-scheduler writes an Event for each pod that it has bound, and etcd counts them cheaply. The time goes
+from the first Event to the last, so all work for all pods is in it. Two looks in the middle of a run would
+not do: hundreds of pods are under way at each of them, and their number alone makes a run fast or slow.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +18,10 @@ from bench.cluster_variants import NONE, Asked, Variant, asked
 from bench.cluster_world import World
 from bench.process import cpu_seconds
 from tests.controlplane.scheduler import Scheduler
-from tests.controlplane.waiting import Timeout
 
-_LIMIT_SECONDS = 600.0
-# Each look costs kube-scheduler some 10 ms: its page has 270 KB.
-_LOOK_SECONDS = 0.5
+# A run takes some seconds, and etcd a millisecond to count.
+_COUNT_SECONDS = 0.05
+_STANDSTILL_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,15 @@ class Quantiles:
     p99: float
 
     @classmethod
-    def between(cls, before: str, after: str, *, name: str) -> Quantiles:
-        """Of what was observed between two looks."""
-        seen = durations(after, name) - durations(before, name)
+    def of(cls, page: str, name: str) -> Quantiles:
+        """Of what was observed since kube-scheduler started."""
+        seen = durations(page, name)
         return cls(*(1000 * seen.quantile(share) for share in (0.5, 0.99)))
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured between the two looks."""
+    """What was measured between the first Event and the last; the durations are of all pods."""
 
     pods: int
     seconds: float
@@ -81,19 +80,14 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Look:
-    """A page of metrics, when it was made, and the CPU that each had used by then."""
+class Moment:
+    """How many pods had an Event at some time, and the CPU that each program had used by then."""
 
     at: float
-    page: str
+    events: int
     cpu_seconds: Mapping[str, float]
     busy: Busy
     """The whole machine from then on."""
-
-    @property
-    def bound(self) -> int:
-        """How many pods were."""
-        return attempts(self.page).get("scheduled", 0)
 
 
 def run(world: World, variant: Variant, *, number: int, nodes: int, pods: int, folder: Path) -> Run:
@@ -103,28 +97,32 @@ def run(world: World, variant: Variant, *, number: int, nodes: int, pods: int, f
         with asked(variant, world.plane, folder=folder, nodes=world.file) as extender:
             extenders = [extender.entry] if extender else []
             with world.plane.scheduler(extenders=extenders) as scheduler:
-                looks = list(_looks(world, scheduler, extender, pods=pods))
-                others_cores = _others_cores(looks)
-        problems = wrong_attempts(looks[-1].page)
+                first = _moment(world, scheduler, extender, events=1)
+                last = _moment(world, scheduler, extender, events=pods)
+                others_cores = _others_cores(first, last)
+                page = scheduler.metrics()
+        problems = wrong_attempts(page) + missing_events(last.events, pods)
         if variant.key != NONE:
             problems += wrong_places(world.places(), world.ssd)
-    figures = between(looks[:-1], others_cores=others_cores)
+    figures = between(first, last, page=page, others_cores=others_cores)
     if figures is None:
-        problems.append("hardly a pod was bound between two looks: take more pods")
+        problems.append("hardly a pod was placed between two looks: take more pods")
     return Run(variant.key, nodes, number, tuple(problems), figures)
 
 
-def between(looks: Sequence[Look], *, others_cores: float = 0.0) -> Figures | None:
-    """The figures between the first and the last look; nothing where no pod was bound between them."""
-    if not looks or looks[0].bound == looks[-1].bound:
+def between(first: Moment, last: Moment, *, page: str, others_cores: float = 0.0) -> Figures | None:
+    """The figures from one moment to the other; nothing where no pod was placed between them.
+
+    `page` are kube-scheduler's metrics after both.
+    """
+    if first.events == last.events:
         return None
-    first, last = looks[0], looks[-1]
     used = {name: last.cpu_seconds[name] - before for name, before in first.cpu_seconds.items()}
     return Figures(
-        pods=last.bound - first.bound,
+        pods=last.events - first.events,
         seconds=last.at - first.at,
-        attempt=Quantiles.between(first.page, last.page, name=ATTEMPT_SECONDS),
-        algorithm=Quantiles.between(first.page, last.page, name=ALGORITHM_SECONDS),
+        attempt=Quantiles.of(page, ATTEMPT_SECONDS),
+        algorithm=Quantiles.of(page, ALGORITHM_SECONDS),
         extender_cpu_seconds=used.get("extender"),
         scheduler_cpu_seconds=used["scheduler"],
         served_cpu_seconds=used["served"],
@@ -147,29 +145,34 @@ def wrong_places(places: Iterable[str | None], allowed: Collection[str]) -> list
     return [f"{elsewhere:,} pods not on a node that the filter lets pass"] if elsewhere else []
 
 
-def _looks(world: World, scheduler: Scheduler, extender: Asked | None, *, pods: int) -> Iterator[Look]:
-    """One after the other, from the first that finds pods bound to the one that finds them all bound."""
-    deadline = time.monotonic() + _LIMIT_SECONDS
-    while time.monotonic() < deadline:
+def missing_events(written: int, pods: int) -> list[str]:
+    """Pods without an Event: they are not bound, or kube-scheduler gave their Event up."""
+    return [] if written == pods else [f"{written:,} Events for {pods:,} pods"]
+
+
+def _moment(world: World, scheduler: Scheduler, extender: Asked | None, *, events: int) -> Moment:
+    """When so many Events are written; or later, where no more of them come."""
+    written, deadline = -1, 0.0
+    while True:
+        found = world.events()
+        now = time.monotonic()
+        if found > written:
+            written, deadline = found, now + _STANDSTILL_SECONDS
+        if found >= events or now > deadline:
+            break
         world.plane.check()
         for child in world.plane.api.watched:
             child.check()
-        used = {"scheduler": cpu_seconds(scheduler.pid), "served": world.served_seconds()}
         if extender is not None:
             extender.child.check()
-            used["extender"] = cpu_seconds(extender.child.pid)
-        asked_at, page = time.monotonic(), scheduler.metrics()
-        look = Look((asked_at + time.monotonic()) / 2, page, used, Busy())
-        if look.bound:
-            yield look
-        if look.bound >= pods:
-            return
-        time.sleep(_LOOK_SECONDS)
-    raise Timeout(f"{pods:,} pods are bound: not within {_LIMIT_SECONDS:g} s\n{scheduler.child.log_tail()}")
+        time.sleep(_COUNT_SECONDS)
+    used = {"scheduler": cpu_seconds(scheduler.pid), "served": world.served_seconds()}
+    if extender is not None:
+        used["extender"] = cpu_seconds(extender.child.pid)
+    return Moment(now, found, used, Busy())
 
 
-def _others_cores(looks: Sequence[Look]) -> float:
-    """What programs used that have nothing to do with the run, from the first look until now."""
-    first, last = looks[0], looks[-1]
+def _others_cores(first: Moment, last: Moment) -> float:
+    """What programs used that have nothing to do with the run, from the first moment until now."""
     ours = sum(last.cpu_seconds.values()) - sum(first.cpu_seconds.values())
     return max(0.0, first.busy.by_others() - ours / max(last.at - first.at, 1e-9))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -35,6 +36,8 @@ APISERVER_FLAGS = (
 _CLIENTS = 8
 _PATIENCE_SECONDS = 300.0
 _LOOK_SECONDS, _QUIET_CORES = 0.5, 0.1
+# Etcd's gateway takes keys in base64; the end is the first key that does not begin with `/registry/events/`.
+_EVENTS, _EVENTS_END = (b64encode(key).decode() for key in (b"/registry/events/", b"/registry/events0"))
 _SET_BY_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp")
 
 
@@ -59,6 +62,11 @@ class World:
         """The nodes of all pods."""
         with self._client() as client:
             return [pod["spec"].get("nodeName") for pod in client.items("pods")]
+
+    def events(self) -> int:
+        """How many Events are written, as etcd counts them: the API server would have to read them all."""
+        answer = self._etcd("range", {"key": _EVENTS, "range_end": _EVENTS_END, "count_only": True})
+        return int(answer.get("count", 0))
 
     def served_seconds(self) -> float:
         """CPU that the API server and etcd have used so far."""

@@ -16,7 +16,16 @@ from bayplan.config.rehearse import rehearse
 from bench.busy import Busy
 from bench.cluster import Plan, Written, main, make_plan, parse_options, report, say
 from bench.cluster_metrics import ALGORITHM_SECONDS, ATTEMPT_SECONDS
-from bench.cluster_run import Figures, Look, Quantiles, Run, between, wrong_attempts, wrong_places
+from bench.cluster_run import (
+    Figures,
+    Moment,
+    Quantiles,
+    Run,
+    between,
+    missing_events,
+    wrong_attempts,
+    wrong_places,
+)
 from bench.cluster_variants import VARIANTS, Asked, asked
 from bench.cluster_world import make_pod
 from bench.peers_built import PEERS
@@ -56,8 +65,8 @@ def page(scheduled: int, **others: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def look(at: float, bound: int, *, scheduler: float) -> Look:
-    return Look(at, page(bound), {"scheduler": scheduler, "served": 2 * scheduler}, Busy())
+def moment(at: float, events: int, *, scheduler: float) -> Moment:
+    return Moment(at, events, {"scheduler": scheduler, "served": 2 * scheduler}, Busy())
 
 
 def test_each_round_another_variant_begins_and_all_have_a_turn() -> None:
@@ -122,28 +131,32 @@ def test_what_a_variant_configures_is_read(said: dict[str, dict[str, object]]) -
             assert found == value if not isinstance(value, dict) else found.items() >= value.items()
 
 
-def test_figures_are_what_happened_between_the_first_and_the_last_look() -> None:
-    looks = [look(10, 100, scheduler=1.0), look(11, 350, scheduler=1.5), look(14, 1_100, scheduler=4.0)]
+def test_figures_are_what_happened_between_the_first_event_and_the_last() -> None:
+    first, last = moment(10, 100, scheduler=1.0), moment(14, 1_100, scheduler=4.0)
 
-    figures = between(looks, others_cores=0.5)
+    figures = between(first, last, page=page(1_100), others_cores=0.5)
 
     assert figures is not None
     assert (figures.pods, figures.rate) == (1_000, 250)
     assert (figures.scheduler_cpu_seconds, figures.served_cpu_seconds) == (3.0, 6.0)
     assert figures.extender_cpu_seconds is None
+    assert figures.others_cores == 0.5
+
+
+def test_durations_are_those_of_all_pods() -> None:
+    figures = between(moment(0, 1, scheduler=0), moment(1, 9, scheduler=0), page=page(9))
+
+    assert figures is not None
     assert (figures.attempt.p50, figures.attempt.p99) == pytest.approx((1.0, 1.98))
 
 
-@pytest.mark.parametrize(
-    "looks",
-    [
-        pytest.param([], id="no look in time"),
-        pytest.param([look(10, 100, scheduler=1.0)], id="one look"),
-        pytest.param([look(10, 100, scheduler=1.0), look(11, 100, scheduler=1.5)], id="no pod between"),
-    ],
-)
-def test_without_a_pod_between_two_looks_nothing_is_measured(looks: list[Look]) -> None:
-    assert between(looks) is None
+def test_without_a_pod_between_two_moments_nothing_is_measured() -> None:
+    assert between(moment(10, 100, scheduler=1.0), moment(11, 100, scheduler=1.5), page="") is None
+
+
+def test_a_pod_without_an_event_is_a_problem() -> None:
+    assert missing_events(2_000, 2_000) == []
+    assert missing_events(1_999, 2_000) == ["1,999 Events for 2,000 pods"]
 
 
 def test_attempts_in_vain_are_problems() -> None:

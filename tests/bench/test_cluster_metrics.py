@@ -47,18 +47,6 @@ def test_a_histogram_that_is_not_there_is_an_error_with_its_name() -> None:
         durations(PAGE, "scheduler_nothing")
 
 
-def test_what_came_between_two_looks_is_their_difference() -> None:
-    before = histogram((0.001, 10), (0.002, 30), (INFINITE, 30))
-    after = histogram((0.001, 10), (0.002, 130), (INFINITE, 132))
-
-    assert (after - before).buckets == ((0.001, 0), (0.002, 100), (INFINITE, 102))
-
-
-def test_histograms_with_other_buckets_have_no_difference() -> None:
-    with pytest.raises(ValueError, match="other buckets"):
-        histogram((1, 1), (INFINITE, 1)) - histogram((2, 1), (INFINITE, 1))
-
-
 @pytest.mark.parametrize(
     ("share", "seconds"),
     [
