@@ -145,6 +145,9 @@ def test_a_file_of_no_interest_is_passed_over_beside_others_and_refused_alone(tm
 
     assert doctor(CLEAN, service).output == doctor(CLEAN).output
     assert doctor(service).exit_code == 2
+    service.write_text("- op: add\n  path: /spec/volumes/-\n  value: {name: bayplan}\n")
+    assert doctor(CLEAN, service).output == doctor(CLEAN).output
+    assert doctor(service).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,8 @@ def _read(text: bytes | str, *, source: str) -> Given:
     except (YamlError, UnicodeDecodeError) as error:
         # What a parser says may have several lines.
         raise UnreadableError(" ".join(str(error).split())) from error
-    if not any(isinstance(page.data, dict) for page in pages):
+    # A list is nothing to examine, but no broken file: kubeadm's patches are lists.
+    if not any(isinstance(page.data, dict | list) for page in pages):
         raise UnreadableError(f"{source}: there is no object in it")
     for page in pages:
         _sort(page, given)
