@@ -56,6 +56,8 @@ def test_in_a_folder_it_is_a_file_each_and_hosts_have_their_own(tmp_path: Path) 
         "kubeadm-configuration.yaml",
         "STEPS.txt",
     }
+    steps = (out / "control-plane" / "STEPS.txt").read_text()
+    assert f"kubectl apply --server-side -f {out}\n" in steps
     names = sorted(path.name for path in out.glob("*.yaml"))
     assert names[0] == "01-serviceaccount-bayplan.yaml"
     assert all(yaml.safe_load((out / name).read_text())["kind"] for name in names)

@@ -1,5 +1,6 @@
 """``bayplan render``: everything that a cluster needs, for a shape and a version of Kubernetes."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -233,7 +234,10 @@ def _show(release: "Release", options: dict[str, Any]) -> None:
     found = [*objects(release), *_secrets(release, options)]
     found.sort(key=lambda one: _FIRST.get(one["kind"], len(_FIRST)))
     if options["out"] is not None:
-        files = control_plane.host_files(release, scheduler_configuration(release)) if attached else {}
+        files = {}
+        if attached:
+            folder = shlex.quote(str(options["out"]))
+            files = control_plane.host_files(release, scheduler_configuration(release), manifests=folder)
         for path in output.write_each(found, options["out"], host_files=files):
             click.echo(f"wrote {path}")
     elif part == "manifests":

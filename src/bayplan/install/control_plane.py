@@ -49,21 +49,21 @@ def kubeadm_configuration(minor: int) -> dict[str, Any]:
     }
 
 
-def steps(release: Release) -> str:
-    """What is left to do after the objects are applied, as a text for people."""
+def steps(release: Release, *, manifests: str = "FILE") -> str:
+    """What is left to do, as a text for people; ``manifests`` is where the objects are."""
+    applied = f"Apply the objects:  kubectl apply --server-side -f {manifests}"
     shape = release.value("shape")
     if shape not in ("service", "control-plane"):
         name = " or ".join(scheduler_names(release))
         return _numbered(
             [
                 _image(release),
-                "Apply the objects:  kubectl apply --server-side -f FILE",
+                applied,
                 f"Wait until it is ready:  kubectl -n {release.namespace} {_waiting(release)}",
                 f"Pods with spec.schedulerName: {name} are placed by it. Nothing else is to be done.",
             ]
         )
     client, mutual = worked_out("clientSecret", release), release.value("tls.mode") != "none"
-    applied = "Apply the objects:  kubectl apply --server-side -f FILE"
     # Secrets want the namespace, which may be among the objects.
     certificates = _certificates(release)
     made = release.value("createNamespace")
@@ -146,11 +146,11 @@ def _certificates(release: Release) -> list[str]:
     ]
 
 
-def host_files(release: Release, scheduler_config: dict[str, Any]) -> dict[str, str]:
-    """The files for the hosts, by name."""
+def host_files(release: Release, scheduler_config: dict[str, Any], *, manifests: str) -> dict[str, str]:
+    """The files for the hosts, by name; the objects are in the folder ``manifests``."""
     return {
         "kube-scheduler.yaml": to_yaml(scheduler_config),
         PATCH_FILE: to_yaml(kubeadm_patch()),
         "kubeadm-configuration.yaml": to_yaml(kubeadm_configuration(release.minor)),
-        "STEPS.txt": steps(release),
+        "STEPS.txt": steps(release, manifests=manifests),
     }
