@@ -30,6 +30,22 @@ def parse(text: str, *, head: str = HEAD) -> str:
             id="a typo in a policy",
         ),
         pytest.param(
+            "limits:\n  policyTimeout: 1s\n",
+            "bayplan.yaml:3: limits: unknown key; did you mean 'extender.limits'?",
+            id="a section of another section",
+        ),
+        pytest.param(
+            "policyTimeout: 1s\n",
+            "bayplan.yaml:3: policyTimeout: unknown key; did you mean 'extender.limits.policyTimeout' or"
+            " 'scheduler.policyTimeout'?",
+            id="a key of two sections",
+        ),
+        pytest.param(
+            "extender:\n  keep: 1\n",
+            "bayplan.yaml:4: extender.keep: unknown key; did you mean 'extender.answer.keep'?",
+            id="a key of a section below",
+        ),
+        pytest.param(
             "policies:\n- use: Spread\n  pods: {}\n",
             "bayplan.yaml:5: policies[0].pods: unknown key; what the policy itself takes goes under `args`;"
             " known here: args, ",

@@ -246,7 +246,8 @@ async def test_what_a_service_gets_is_what_its_entry_says(tmp_path: Path) -> Non
         ),
         pytest.param(
             "sources:\n- name: x\n  per: pod\n  http: {url: 'http://x', timeout: 10s}\n",
-            "sources[0]: timeout of 10 s while kube-scheduler waits; want less than limits.requestTimeout",
+            "sources[0]: timeout of 10 s while kube-scheduler waits; want less than"
+            " extender.limits.requestTimeout",
             id="longer than kube-scheduler waits",
         ),
         pytest.param(

@@ -1,6 +1,7 @@
 """Reading the configuration: strict, and every error names file, line and the nearest right name."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +44,8 @@ _WRITE: dict[tuple[str | int, ...], str] = {
 }
 _ENTRY = len(("policies", 0))
 _MEANT = "; did you mean"
+# A key of more sections than that is a word that says nothing, such as `name`.
+_FEW = 2
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
@@ -95,7 +98,8 @@ def explain(
     path = (*base, *steps)
     message = text[: at.start()] if at else text
     if unknown := _UNKNOWN.match(text):
-        hint = suggest(unknown[1], _names(_walk(kind, steps)))
+        here = _walk(kind, steps)
+        hint = _further_down(unknown[1], here, path) or suggest(unknown[1], _names(here))
         if path[:1] == ("policies",) and len(path) == _ENTRY and not hint.startswith(_MEANT):
             hint = f"; what the policy itself takes goes under `args`{hint}"
         return ConfigError(place(document, (*path, unknown[1])) + f": unknown key{hint}")
@@ -176,6 +180,23 @@ def _without_null(info: Any) -> Any:
     if isinstance(info, msgspec.inspect.UnionType):
         return next((t for t in info.types if not isinstance(t, msgspec.inspect.NoneType)), info)
     return info
+
+
+def _further_down(key: str, info: Any, path: tuple[str | int, ...]) -> str:
+    """Where the key belongs, if that is in a section below: ``did you mean 'extender.limits'?``."""
+    if any(isinstance(step, int) for step in path):
+        return ""
+    places = [".".join((*map(str, path), *found)) for found in _places(key, info)]
+    return f"{_MEANT} {' or '.join(map(repr, places))}?" if 0 < len(places) <= _FEW else ""
+
+
+def _places(key: str, info: Any) -> Iterator[tuple[str, ...]]:
+    """The path of each key of that name in the sections of a type."""
+    for field in getattr(info, "fields", ()):
+        below = _without_null(field.type)
+        if key in _names(below):
+            yield (field.encode_name, key)
+        yield from ((field.encode_name, *found) for found in _places(key, below))
 
 
 def _names(info: Any) -> list[str]:

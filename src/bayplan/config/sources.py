@@ -166,7 +166,7 @@ def _check_patience(declared: Declared, config: BayplanConfiguration) -> None:
     if isinstance(declared.source, Asked) and declared.source.timeout_seconds >= limit.seconds:
         raise _Wrong(
             f"timeout of {declared.source.timeout_seconds:g} s while kube-scheduler waits;"
-            f" want less than limits.requestTimeout, {limit.text}"
+            f" want less than extender.limits.requestTimeout, {limit.text}"
         )
 
 

@@ -73,7 +73,7 @@ class Extender(_Values, frozen=True):
     """Our entry in the configuration of kube-scheduler."""
 
     weight: Annotated[int, Meta(description="a node gains score x weight x 10", ge=1)] = 1
-    http_timeout: Annotated[str, Meta(description="more than limits.requestTimeout")] = "5s"
+    http_timeout: Annotated[str, Meta(description="more than extender.limits.requestTimeout")] = "5s"
     ignorable: Annotated[bool, Meta(description="pods are scheduled without us when we are away")] = False
     managed_resources: Annotated[
         list[Mapping_], Meta(description="ask us only about pods with these, such as {name: example.com/gpu}")

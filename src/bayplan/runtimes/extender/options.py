@@ -196,7 +196,7 @@ def _margin_seconds(extender: ExtenderSection) -> float:
     if duration.seconds < 2 * margin_seconds:
         raise ConfigError(
             f"extender.lease.duration: {duration.text} is too short: a bind may take"
-            f" {longest.text} (limits.requestTimeout); want {2 * margin_seconds:.0f}s or more"
+            f" {longest.text} (extender.limits.requestTimeout); want {2 * margin_seconds:.0f}s or more"
         )
     return margin_seconds
 
