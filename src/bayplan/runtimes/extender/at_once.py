@@ -36,7 +36,8 @@ from bayplan.runtimes.extender.followup import is_followup
 from bayplan.runtimes.extender.kinds import Kinds
 from bayplan.runtimes.extender.known import PASSED, Known, KnownHooks
 from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
-from bayplan.runtimes.extender.verbs import LONGEST_UID, Answer, Judged, Verbs, question_of
+from bayplan.runtimes.extender.question import LONGEST_UID, question_of
+from bayplan.runtimes.extender.verbs import Answer, Judged, Verbs
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.lookup import MANY
 from bayplan.snapshot.sources import Readings

@@ -8,7 +8,8 @@ from msgspec import Struct
 from bayplan.engine.cycle import Question
 from bayplan.engine.decision import Decision
 from bayplan.engine.differ import ToWire
-from bayplan.runtimes.extender.verbs import Answer, question_of
+from bayplan.runtimes.extender.question import question_of
+from bayplan.runtimes.extender.verbs import Answer
 from bayplan.runtimes.workers import Workers
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import Readings

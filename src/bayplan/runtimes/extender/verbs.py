@@ -7,7 +7,6 @@ them for simulations that it throws away.
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from typing import Protocol
 
@@ -22,11 +21,9 @@ from bayplan.engine.entry import PodRef
 from bayplan.engine.guard import Attempt
 from bayplan.engine.journal import Journal
 from bayplan.engine.keep import Refusals, Turns, filter_and_keep
-from bayplan.engine.node_hooks import NodeHooks
 from bayplan.engine.preempt import Candidate, PreemptDecision, choose_candidates
 from bayplan.engine.unsettled import settled
 from bayplan.kube.pod import Pod
-from bayplan.kube.quantity import QuantityError
 from bayplan.ops.logs import Sparingly
 from bayplan.ops.metrics import Metrics
 from bayplan.ops.tracing import note_pod
@@ -34,27 +31,26 @@ from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
 from bayplan.runtimes.extender.assemble import Spelling
 from bayplan.runtimes.extender.preemption import candidates_in, preemptor
+from bayplan.runtimes.extender.question import (
+    FindHooks,
+    asked_as_sent,
+    asked_in,
+    nothing_known,
+    pod_of,
+    read_question,
+)
 from bayplan.runtimes.needs import sources_for
-from bayplan.snapshot.cluster import DuplicateNode, Snapshot
-from bayplan.snapshot.lookup import UNKNOWN_ROW
+from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.sources import NO_READINGS, Readings
 from bayplan.wire import v1
-from bayplan.wire.codec import WireError, decode, decode_nodes, encode
+from bayplan.wire.codec import WireError, decode, encode
 
 log = logging.getLogger(__name__)
 
-NAMES_WITHOUT_VIEW = (
-    "kube-scheduler sends node names (nodeCacheCapable: true), and this server knows no cluster:"
-    " start it with --kubeconfig, --in-cluster or --snapshot"
-)
 NO_BINDER = (
     "bind needs the API server, and pods in view: start with --kubeconfig or --in-cluster, without"
     " cluster.nodesOnly, or drop bindVerb"
 )
-
-
-LONGEST_UID = 253
-"""A pod's UID has 36 characters. Thousands of UIDs are remembered, so a longer one is refused."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -98,14 +94,6 @@ class Judged(msgspec.Struct, frozen=True):
     """Whether the request named nodes of the view; else it brought the nodes themselves."""
 
 
-FindHooks = Callable[[Pod, Snapshot, Readings], NodeHooks | None]
-"""Finds the results of hooks that need not be called for a pod in this cluster."""
-
-
-def _nothing_known(_pod: Pod, _cluster: Snapshot, _readings: Readings) -> None:
-    """Every hook must be called."""
-
-
 class Binder(Protocol):
     """Binds pods to nodes."""
 
@@ -141,16 +129,16 @@ class Verbs:
         attempt: Attempt,
         *,
         readings: Readings = NO_READINGS,
-        known: FindHooks = _nothing_known,
+        known: FindHooks = nothing_known,
     ) -> Answer:
         """Answer a filter request: which nodes pass."""
         args = decode(body, v1.ExtenderArgs)
-        pod = _pod_of(args)
+        pod = pod_of(args)
         attempt.pod = pod.key
         policies, cluster = settled(self.policies, pod, cluster)
         if not interested(policies, pod, shadows=True):
-            return Answer(encode(answer.pass_all(_asked_as_sent(args))))
-        asked, question = _question(args, pod, cluster, readings, attempt.now, known=known)
+            return Answer(encode(answer.pass_all(asked_as_sent(args))))
+        asked, question = read_question(args, pod, cluster, readings, attempt.now, known=known)
         decision, cut = self._filtered(policies, question, attempt)
         judged = Judged(question, decision, self.journal.next_number(), asked.nodes is None)
         write = partial(self._record_filter, judged, cut, attempt)
@@ -222,16 +210,16 @@ class Verbs:
         attempt: Attempt,
         *,
         readings: Readings = NO_READINGS,
-        known: FindHooks = _nothing_known,
+        known: FindHooks = nothing_known,
     ) -> Answer:
         """Answer a prioritize request: a score for each node."""
         args = decode(body, v1.ExtenderArgs)
-        pod = _pod_of(args)
+        pod = pod_of(args)
         attempt.pod = pod.key
         if not self.scores(pod):
-            return Answer(encode(answer.no_priorities(_asked(args))))
+            return Answer(encode(answer.no_priorities(asked_in(args))))
         policies, cluster = settled(self.policies, pod, cluster)
-        asked, question = _question(args, pod, cluster, readings, attempt.now, known=known)
+        asked, question = read_question(args, pod, cluster, readings, attempt.now, known=known)
         return self._scored(policies, asked, question, attempt)
 
     def scores(self, pod: Pod) -> bool:
@@ -286,7 +274,7 @@ class Verbs:
             pod, names = preemptor(candidates), [each.node for each in candidates_in(candidates)[0]]
         else:
             args = decode(body, v1.ExtenderArgs)
-            pod, names = _pod_of(args), _asked(args).names
+            pod, names = pod_of(args), asked_in(args).names
         return pod, names, sources_for(self.policies, pod)
 
     async def bind(self, body: bytes, binder: Binder | None) -> Answer:
@@ -328,9 +316,9 @@ class Verbs:
         """The answer that changes nothing; ``None`` for a bind and for a request that cannot be decoded."""
         try:
             if verb == "filter":
-                return encode(answer.pass_all(_asked_as_sent(decode(body, v1.ExtenderArgs))))
+                return encode(answer.pass_all(asked_as_sent(decode(body, v1.ExtenderArgs))))
             if verb == "prioritize":
-                return encode(answer.no_priorities(_asked(decode(body, v1.ExtenderArgs))))
+                return encode(answer.no_priorities(asked_in(decode(body, v1.ExtenderArgs))))
             if verb == "preempt":
                 candidates, violations, _ = candidates_in(decode(body, v1.ExtenderPreemptionArgs))
                 return encode(answer.victims(candidates, violations))
@@ -393,12 +381,6 @@ class Verbs:
             )
 
 
-def question_of(body: bytes, view: Snapshot | None, readings: Readings, now: datetime) -> Question:
-    """The question that a filter or prioritize request asks over this view."""
-    args = decode(body, v1.ExtenderArgs)
-    return _question(args, _pod_of(args), view, readings, now)[1]
-
-
 def _helped_by(decision: Decision) -> frozenset[str]:
     """What may change the verdicts; empty if one reason does not say, since anything may help there."""
     topics = [reason.helped_by for _, reason, _ in decision.groups()]
@@ -430,72 +412,3 @@ def _group(decision: Decision, reason: Reason, rows: Rows) -> str:
     first = decision.refusal(int(rows[0]))
     detail = f" ({first.node}: {first.detail})" if first and first.detail else ""
     return f"{len(rows)} {reason.text}{detail}"
-
-
-def _asked(args: v1.ExtenderArgs) -> Asked:
-    if args.nodes is None:
-        return Asked(_unique(args.node_names or []), None, wants_names=True)
-    names = [node.name for node in decode_nodes(args.nodes.items or [])]
-    return Asked(_unique(names), args.nodes, wants_names=args.node_names is not None)
-
-
-def _question(
-    args: v1.ExtenderArgs,
-    pod: Pod,
-    view: Snapshot | None,
-    readings: Readings,
-    now: datetime,
-    *,
-    known: FindHooks = _nothing_known,
-) -> tuple[Asked, Question]:
-    if args.nodes is not None:
-        objects = decode_nodes(args.nodes.items or [])
-        try:
-            cluster = view.with_nodes(objects) if view else Snapshot.build(objects, None)
-        except (DuplicateNode, QuantityError) as error:
-            raise WireError(f"Nodes: {error}") from error
-        cluster = cluster.with_readings(readings)
-        names = [node.name for node in objects]
-        asked = Asked(names, args.nodes, wants_names=args.node_names is not None)
-        return asked, Question(pod, cluster.nodes.take(cluster.find(names), names), cluster, now)
-    names = args.node_names or []
-    asked = Asked(names, None, wants_names=True)
-    if view is None:
-        if names:
-            raise WireError(NAMES_WITHOUT_VIEW)
-        view = Snapshot.build([], None)
-    hooks = known(pod, view, readings)
-    view = view.with_readings(readings)
-    rows = view.rows.find_each(names)
-    if rows is not None:
-        return asked, Question(pod, view.nodes.take(rows, names), view, now, known=hooks)
-    _unique(names)
-    every = view.find(names)
-    missing = tuple(name for name, row in zip(names, every.tolist(), strict=True) if row == UNKNOWN_ROW)
-    there = [name for name, row in zip(names, every.tolist(), strict=True) if row != UNKNOWN_ROW]
-    nodes = view.nodes.take(every[every != UNKNOWN_ROW], there)
-    return asked, Question(pod, nodes, view, now, missing, known=hooks)
-
-
-def _pod_of(args: v1.ExtenderArgs) -> Pod:
-    if args.pod is None:
-        raise WireError("ExtenderArgs: Pod is missing")
-    if len(args.pod.uid) > LONGEST_UID:
-        raise WireError(f"ExtenderArgs: the pod's UID is longer than {LONGEST_UID} characters")
-    return args.pod
-
-
-def _unique(names: list[str]) -> list[str]:
-    """The names; `WireError` if one occurs twice, since the answer could list it only once."""
-    if len(set(names)) != len(names):
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise WireError(f"node {twice!r} is there twice")
-    return names
-
-
-def _asked_as_sent(args: v1.ExtenderArgs) -> Asked:
-    """The nodes of a request as they were sent, not decoded: no policy will look at them."""
-    return Asked(
-        args.node_names or [], args.nodes, wants_names=args.nodes is None or args.node_names is not None
-    )
