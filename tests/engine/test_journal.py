@@ -3,6 +3,9 @@
 import gc
 import threading
 import tracemalloc
+from array import array
+from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -95,6 +98,23 @@ def test_a_detail_that_is_a_list_has_the_text_of_its_own_node_also_behind_a_soft
 
     found = {entry.nodes[row]: text for row, _, text in entry.voices[1].refusals()}
     assert found == {"node-0001": "it is node-0001", "node-0003": "it is node-0003"}
+
+
+@pytest.mark.parametrize("kind", [range, lambda count: array("q", range(count)), lambda n: deque(range(n))])
+def test_a_detail_that_is_another_sequence_has_the_value_of_its_own_node(kind: Callable[[int], Any]) -> None:
+    numbered = bayplan.Reason("not liked", detail="it is number {number}")
+
+    @bayplan.filter
+    def odd(nodes: bayplan.NodeTable) -> bayplan.Verdict:
+        return numbered.where(np.arange(len(nodes)) % 2 == 1, number=kind(len(nodes)))
+
+    cluster = cluster_of(5)
+    question = Question(make_pod("web"), cluster.nodes, cluster, datetime.now(UTC))
+
+    entry = Journal().write("filter", filter_nodes(ready(odd, None), question), generation=1)
+
+    found = {entry.nodes[row]: text for row, _, text in entry.voices[0].refusals()}
+    assert found == {"node-0001": "it is number 1", "node-0003": "it is number 3"}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Hooks that look at single nodes, beside others: they are not called, and nobody sees a difference."""
 
 import json
+from array import array
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,11 @@ def mixed(every: Sequence[int], scores: Sequence[float], *, soft: bool, range: A
             more = {"pair": np.array([1.0, 2.0]), "table": np.ones((2, len(last))), "most": 9}
             detail = "ends in {last} of {most} {pair[7]} {table[5]}"
             return bayplan.Score([float(digit) for digit in last], detail=detail, last=last, **more)
+
+        @bayplan.score(reads="node")
+        def told(self, nodes: bayplan.NodeTable) -> bayplan.Score:
+            last = [ord(name[-1]) for name in nodes.names]
+            return bayplan.Score(last, detail="code {code} and {same}", code=array("q", last), same=last)
 
     singles = policies(every, scores, [float(code) for code in every], range=range)
     first, *others = [policy for hook in (uncrowded, empty, Explained) for policy in ready(hook, None)]
