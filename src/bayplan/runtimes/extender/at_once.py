@@ -36,7 +36,8 @@ from bayplan.runtimes.extender.followup import is_followup
 from bayplan.runtimes.extender.kinds import Kinds
 from bayplan.runtimes.extender.known import PASSED, Known, KnownHooks
 from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
-from bayplan.runtimes.extender.verbs import LONGEST_UID, Answer, Judged, Verbs, question_of
+from bayplan.runtimes.extender.lengths import too_long
+from bayplan.runtimes.extender.verbs import Answer, Judged, Verbs, question_of
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.lookup import MANY
 from bayplan.snapshot.sources import Readings
@@ -168,7 +169,7 @@ class AtOnce:
             # `handle` answers it with the error.
             return None
         pod, names = args.pod, args.node_names
-        if pod is None or args.nodes is not None or not names or _is_odd(pod.uid, cluster):
+        if pod is None or args.nodes is not None or not names or _is_odd(pod, cluster):
             return None
         known = self._kinds.find(self._alike.kind(pod), cluster, readings)
         if not isinstance(known, Known):
@@ -313,6 +314,6 @@ class AtOnce:
         return len(self._kinds)
 
 
-def _is_odd(uid: str, cluster: Snapshot) -> bool:
-    """Whether a pod with this UID is left to `verbs.py`, which refuses it or knows of its bind."""
-    return len(uid) > LONGEST_UID or uid in cluster.unsettled
+def _is_odd(pod: Pod, cluster: Snapshot) -> bool:
+    """Whether this pod is left to `verbs.py`, which refuses it or knows of its bind."""
+    return bool(too_long(pod)) or pod.uid in cluster.unsettled

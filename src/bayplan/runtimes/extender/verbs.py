@@ -33,6 +33,7 @@ from bayplan.ops.tracing import note_pod
 from bayplan.runtimes.extender import answer
 from bayplan.runtimes.extender.answer import Asked
 from bayplan.runtimes.extender.assemble import Spelling
+from bayplan.runtimes.extender.lengths import LONGEST, too_long
 from bayplan.runtimes.extender.preemption import candidates_in, preemptor
 from bayplan.runtimes.needs import sources_for
 from bayplan.snapshot.cluster import DuplicateNode, Snapshot
@@ -51,10 +52,6 @@ NO_BINDER = (
     "bind needs the API server, and pods in view: start with --kubeconfig or --in-cluster, without"
     " cluster.nodesOnly, or drop bindVerb"
 )
-
-
-LONGEST_UID = 253
-"""A pod's UID has 36 characters. Thousands of UIDs are remembered, so a longer one is refused."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -480,8 +477,8 @@ def _question(
 def _pod_of(args: v1.ExtenderArgs) -> Pod:
     if args.pod is None:
         raise WireError("ExtenderArgs: Pod is missing")
-    if len(args.pod.uid) > LONGEST_UID:
-        raise WireError(f"ExtenderArgs: the pod's UID is longer than {LONGEST_UID} characters")
+    if what := too_long(args.pod):
+        raise WireError(f"ExtenderArgs: the pod's {what} is longer than {LONGEST} characters")
     return args.pod
 
 
