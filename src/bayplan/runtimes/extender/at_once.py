@@ -22,8 +22,8 @@ from itertools import compress
 import numpy as np
 from msgspec import Struct
 
-from bayplan.engine.cycle import filter_nodes, score_nodes
-from bayplan.engine.decision import Rows
+from bayplan.engine.cycle import score_nodes
+from bayplan.engine.decision import Decision, Rows
 from bayplan.engine.guard import Attempt
 from bayplan.engine.keep import best, first_of_equals
 from bayplan.engine.node_hooks import NodeHooks, looks_at_node, of_single_nodes
@@ -266,8 +266,8 @@ class AtOnce:
         """
         if not self._reuses or not judged.by_name:
             return b""
-        slowest = max((o.seconds for o in judged.decision.outcomes if looks_at_node(o.hook)), default=0.0)
-        if slowest * len(cluster.nodes) > within_seconds * len(judged.question.nodes):
+        count = len(cluster.nodes)
+        if any(_slowest(each) * count > within_seconds * len(each.nodes) for each in _decisions(judged)):
             return b""
         pod = judged.question.pod
         kind = self._alike.kind(pod)
@@ -290,9 +290,11 @@ class AtOnce:
         self, verb: str, body: bytes, cluster: Snapshot, readings: Readings, attempt: Attempt
     ) -> Judged:
         """Ask the policies about a request that was answered already, for `check`; nothing is recorded."""
-        question = question_of(body, cluster, readings, attempt.now)
-        judge = score_nodes if verb == "prioritize" else filter_nodes
-        return Judged(question, judge(self._verbs.policies, question, attempt), 0)
+        question, policies = question_of(body, cluster, readings, attempt.now), self._verbs.policies
+        if verb == "prioritize":
+            return Judged(question, score_nodes(policies, question, attempt), 0)
+        decision, cut = self._verbs.filtered(policies, question, attempt)
+        return Judged(question, decision, 0, cut=cut)
 
     def check(self, judged: Judged, cluster: Snapshot, readings: Readings, *, scored: bool) -> None:
         """Compare a decision of the policies with what is known; reuse nothing any more if they differ."""
@@ -303,8 +305,8 @@ class AtOnce:
         if known is None:
             return
         said = known.standing if isinstance(known, Known) else known.hooks
-        problem = broken(said, judged.decision, scored=scored)
-        if problem:
+        problems = (broken(said, each, scored=scored or each is judged.cut) for each in _decisions(judged))
+        if problem := next(filter(None, problems), ""):
             self._able = self._reuses = False
             self._kinds.clear()
             self._expected = None
@@ -312,6 +314,16 @@ class AtOnce:
 
     def __len__(self) -> int:
         return len(self._kinds)
+
+
+def _decisions(judged: Judged) -> list[Decision]:
+    """The decision, and with `keep` the scores behind it: nobody else asks for them."""
+    return [judged.decision] if judged.cut is None else [judged.decision, judged.cut]
+
+
+def _slowest(decision: Decision) -> float:
+    """The seconds of the slowest hook that looks at single nodes."""
+    return max((o.seconds for o in decision.outcomes if looks_at_node(o.hook)), default=0.0)
 
 
 def _is_odd(pod: Pod, cluster: Snapshot) -> bool:
