@@ -84,6 +84,17 @@ def test_our_configuration_in_place_of_kube_schedulers_is_refused(more: list[str
     assert (result.stdout, result.exit_code) == ("", 2)
 
 
+def test_what_to_do_about_our_configuration_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
+    ours = tmp_path / "our own.yaml"
+    ours.write_bytes((FOLDER / "bayplan" / "open.yaml").read_bytes())
+
+    named, piped = doctor(ours).stderr, doctor("-", input=ours.read_bytes()).stderr
+
+    assert f"bayplan check --config '{ours}'" in named
+    assert piped.startswith("Error: <stdin>: this is Bayplan's own configuration")
+    assert "bayplan check --config bayplan.yaml" in piped
+
+
 def test_json_is_for_programs() -> None:
     told = json.loads(doctor(TUTORIAL, "-o", "json").output)
 

@@ -183,6 +183,19 @@ def test_a_soft_filter_has_nothing_to_say_when_nobody_is_left() -> None:
     assert not any(outcome.void for outcome in decision.outcomes)
 
 
+def test_a_soft_filter_is_not_called_when_nobody_is_left() -> None:
+    """Its node with the least, or its first node, would not be there: the reasons of others must stay."""
+
+    @bayplan.prefer
+    def smallest(nodes: Any) -> Any:
+        return SMALL.where(nodes["cpu.allocatable"] > nodes["cpu.allocatable"].min())
+
+    decision = filtered(policy(nobody, smallest))
+
+    assert decision.error == ""
+    assert {reason for _, _, reason in refusals(decision).values()} == {"never"}
+
+
 def test_pods_out_of_scope_pass_untouched() -> None:
     only_batch = policy(nobody, by_size, scope=Scope(namespaces=("batch-*",)))
 

@@ -3,6 +3,10 @@
 import gc
 import threading
 import tracemalloc
+from array import array
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -97,6 +101,23 @@ def test_a_detail_that_is_a_list_has_the_text_of_its_own_node_also_behind_a_soft
     assert found == {"node-0001": "it is node-0001", "node-0003": "it is node-0003"}
 
 
+@pytest.mark.parametrize("kind", [range, lambda count: array("q", range(count)), lambda n: deque(range(n))])
+def test_a_detail_that_is_another_sequence_has_the_value_of_its_own_node(kind: Callable[[int], Any]) -> None:
+    numbered = bayplan.Reason("not liked", detail="it is number {number}")
+
+    @bayplan.filter
+    def odd(nodes: bayplan.NodeTable) -> bayplan.Verdict:
+        return numbered.where(np.arange(len(nodes)) % 2 == 1, number=kind(len(nodes)))
+
+    cluster = cluster_of(5)
+    question = Question(make_pod("web"), cluster.nodes, cluster, datetime.now(UTC))
+
+    entry = Journal().write("filter", filter_nodes(ready(odd, None), question), generation=1)
+
+    found = {entry.nodes[row]: text for row, _, text in entry.voices[0].refusals()}
+    assert found == {"node-0001": "it is number 1", "node-0003": "it is number 3"}
+
+
 @pytest.mark.parametrize(
     "kind",
     [pytest.param("names", id="one cluster for all"), pytest.param("full", id="nodes in each request")],
@@ -150,6 +171,37 @@ def test_whatever_is_long_in_a_request_is_counted(long: str) -> None:
 
     assert len(journal) < 20
     assert journal.size_bytes <= 100_000
+
+
+@pytest.mark.parametrize("how", ["a text for each node", "a list", "one long text", "a failure"])
+def test_what_hooks_say_of_each_node_is_counted(how: str) -> None:
+    told = bayplan.Reason("too warm", detail="{how}")
+
+    @bayplan.filter
+    def warm(nodes: bayplan.NodeTable) -> Any:
+        if how == "a text for each node":
+            return {name: f"{name} is too warm" for name in nodes.names}
+        if how == "a failure":
+            raise ValueError("x" * 50_000)
+        said = [f"{name} is too warm" for name in nodes.names] if how == "a list" else "x" * 50_000
+        return told.where(np.ones(len(nodes), dtype=bool), how=said)
+
+    limit = 1_000_000
+    journal, cluster = Journal(max_bytes=limit), cluster_of(500)
+    lenient = [replace(policy, failure_policy="Ignore") for policy in ready(warm, None)]
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            pod = make_pod(f"pod-{number}")
+            question = Question(pod, cluster.nodes, cluster, datetime.now(UTC))
+            journal.write("filter", filter_nodes(lenient, question), generation=1)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert 0.5 * limit < journal.size_bytes <= limit
+    assert held < 1.5 * limit
 
 
 def test_labels_that_pods_of_a_controller_share_are_counted_once() -> None:

@@ -1,5 +1,6 @@
 """From what was asked on the command line to a report, or to a corrected file."""
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from bayplan.doctor.scheduler_file import SchedulerFile
 from bayplan.doctor.setting import Setting, Version
 
 DEFAULT_VERSION = "1.36"
+_FROM_STDIN = "<stdin>"
 
 
 @dataclass(frozen=True)
@@ -133,16 +135,18 @@ def _refuse_ours_alone(given: Given) -> None:
     """
     if not given.configurations or given.schedulers or given.policies or given.workloads:
         return
-    file = given.configurations[0].document.source
+    source = given.configurations[0].document.source
+    # A shell would read from a file that is called stdin.
+    file = "bayplan.yaml" if source == _FROM_STDIN else shlex.quote(source)
     raise UnreadableError(
-        f"{file}: this is Bayplan's own configuration, and doctor examines kube-scheduler's. Name both:"
+        f"{source}: this is Bayplan's own configuration, and doctor examines kube-scheduler's. Name both:"
         f" bayplan doctor scheduler.yaml --config {file}; or check this one: bayplan check --config {file}"
     )
 
 
 def _content(path: Path) -> tuple[str, bytes]:
     """What errors call it, and what is in it."""
-    return ("<stdin>" if path == STDIN else str(path)), read_bytes(path)
+    return (_FROM_STDIN if path == STDIN else str(path)), read_bytes(path)
 
 
 def _setting(request: Request, given: Given) -> Setting:

@@ -209,13 +209,14 @@ class _Cycle:
     def dislike(self, policy: Policy, hook: Hook) -> None:
         """Run a soft filter over the nodes that are left; it is void if it would leave none."""
         left = np.flatnonzero(self._refused_by == NOBODY)
-        verdict = self._verdict(policy, hook, left)
+        # The least of no nodes is an error, which would hide why there are none.
+        verdict = self._verdict(policy, hook, left) if left.size else None
         if verdict is None:
             return
         if verdict.refused.sum() < left.size:
             if not policy.shadow:
                 self._mark(verdict.refused)
-        elif left.size:
+        else:
             self._outcomes[-1] = msgspec.structs.replace(self._outcomes[-1], void=True)
 
     def score(self) -> None:

@@ -18,6 +18,8 @@ from bayplan.snapshot.strings import Strings
 _BASE_BYTES = 2048
 _TEXT_BYTES = 64
 """Overhead of a text beside its letters: the object, and its slot in a list."""
+_REASON_BYTES = 256
+"""A reason beside its letters."""
 _KEPT_LABELS = 32
 
 
@@ -114,7 +116,7 @@ class Voice(Struct, frozen=True, eq=False):
 
     def weigh(self) -> int:
         """Work out `nbytes`."""
-        size = 400
+        size = 400 + len(self.failure)
         for array in (self.rows, self.codes, self.normalised, self.raw):
             if array is not None:
                 size += array.nbytes
@@ -226,24 +228,36 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
 
     @property
     def shared(self) -> Sequence[object]:
-        """Objects that other entries may hold too: names of nodes, values of labels, labels of the pod."""
+        """Objects that other entries may hold too: names of nodes, values and labels, reasons."""
         values = (v for voice in self.voices for by_name in voice.values for v in by_name.values())
         strings = (value.values for value in values if isinstance(value, Strings))
-        return [self.names, *self.pod.shared, *strings]
+        reasons = (reason for voice in self.voices for reason in voice.reasons)
+        return [self.names, *self.pod.shared, *strings, *reasons]
 
 
 def shared_bytes(shared: Any) -> int:
-    """Roughly the size of an object that entries share: its ``nbytes``, or that of a list or map of texts."""
+    """Roughly the size of an object that entries share: its ``nbytes``, or that of texts or of a reason."""
     known = getattr(shared, "nbytes", None)
     if known is not None:
         return int(known)
     if isinstance(shared, Mapping):
         return sum(2 * _TEXT_BYTES + len(name) + len(str(value)) for name, value in shared.items())
+    if isinstance(shared, Reason):
+        return _REASON_BYTES + len(shared.text) + len(shared.detail)
     # Node names are about equally long, so the first one stands for all.
     return len(shared) * (_TEXT_BYTES + len(shared[0])) if shared else 0
 
 
 def value_bytes(value: Any) -> int:
-    """Roughly the size of a detail's value, or of a column of values."""
+    """Roughly the size of a detail's value, or of a column or list of values."""
     codes = getattr(value, "codes", value)
-    return int(codes.nbytes) if isinstance(codes, np.ndarray) else 64
+    if isinstance(codes, np.ndarray):
+        return int(codes.nbytes)
+    if isinstance(value, list | tuple):
+        # As in `shared_bytes`.
+        return len(value) * _one_value_bytes(value[0]) if value else 0
+    return _one_value_bytes(value)
+
+
+def _one_value_bytes(value: Any) -> int:
+    return _TEXT_BYTES + (len(value) if isinstance(value, str) else 0)

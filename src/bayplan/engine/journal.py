@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -231,7 +231,8 @@ def chosen(values: Mapping[str, Any], places: NDArray[np.intp], count: int | Non
 def _chosen(value: Any, places: NDArray[np.intp], count: int | None) -> Any:
     array = isinstance(value, np.ndarray) and value.ndim
     column = hasattr(value, "take") and hasattr(value, "codes")
-    if not (array or column or isinstance(value, list | tuple)):
+    several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    if not (array or column or several):
         return value
     if len(value) != count and (count is not None or not places.size or places.max() >= len(value)):
         return value

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.runtimes.extender.exchange import Request
+from bayplan.runtimes.extender.exchange import Request, Response
 from bayplan.runtimes.extender.serve import Server
 from tests.runtimes.extender.caller import Caller, ask, make_node, names_request, nodes_request, request
 from tests.runtimes.extender.obedient import serving
@@ -180,6 +180,43 @@ async def test_a_trailer_is_passed_over(server: Server) -> None:
         for _ in range(2):
             await caller.send(CHUNKED.removesuffix(b"\r\n") + b"Checksum: 1\r\n\r\n")
             assert (await caller.reply()).json["NodeNames"] == NODES
+
+
+async def test_a_trailer_is_no_part_of_the_head(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RFC 9110, 6.5.1: its fields must not be merged, or they would replace what a proxy has checked."""
+    asked: list[Request] = []
+    answer = server.app._read_and_answer
+
+    async def noted(request: Request, verb: str | None) -> Response:
+        asked.append(request)
+        return await answer(request, verb)
+
+    monkeypatch.setattr(server.app, "_read_and_answer", noted)
+    async with await Caller.connect(server) as caller:
+        await caller.send(CHUNKED.removesuffix(b"\r\n") + b"Host: y\r\nTraceparent: 1\r\n\r\n")
+        assert (await caller.reply()).json["NodeNames"] == NODES
+
+    assert asked[0].headers == {"host": "x", "transfer-encoding": "chunked"}
+
+
+async def test_a_trailer_of_too_many_fields_is_told_as_one(server: Server) -> None:
+    fields = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 100) for number in range(1000))
+    async with await Caller.connect(server) as caller:
+        await caller.send(CHUNKED.removesuffix(b"\r\n") + fields + b"\r\n")
+        answer = await caller.reply()
+
+    assert "broke off: more than 65536 bytes of the body are neither data nor its end" in answer.json["Error"]
+
+
+async def test_a_head_of_too_many_headers_is_told_in_the_log(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {f"X-{number}": "x" * 100 for number in range(1000)}
+    async with await Caller.connect(server) as caller:
+        await caller.send(request("filter", BODY, headers=headers))
+        assert (await caller.reply()).status == 400
+
+    assert "sent no HTTP: the head is longer than 65536 bytes" in caplog.text
 
 
 def test_chunks_of_a_few_bytes_take_the_memory_of_their_bytes() -> None:

@@ -1,6 +1,8 @@
 """Hooks that look at single nodes, beside others: they are not called, and nobody sees a difference."""
 
 import json
+import time
+from array import array
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +65,11 @@ def mixed(every: Sequence[int], scores: Sequence[float], *, soft: bool, range: A
             more = {"pair": np.array([1.0, 2.0]), "table": np.ones((2, len(last))), "most": 9}
             detail = "ends in {last} of {most} {pair[7]} {table[5]}"
             return bayplan.Score([float(digit) for digit in last], detail=detail, last=last, **more)
+
+        @bayplan.score(reads="node")
+        def told(self, nodes: bayplan.NodeTable) -> bayplan.Score:
+            last = [ord(name[-1]) for name in nodes.names]
+            return bayplan.Score(last, detail="code {code} and {same}", code=array("q", last), same=last)
 
     singles = policies(every, scores, [float(code) for code in every], range=range)
     first, *others = [policy for hook in (uncrowded, empty, Explained) for policy in ready(hook, None)]
@@ -162,8 +169,8 @@ def cluster(**disks: str) -> Any:
     return make_cluster([make_node(name, labels={"disk": given[name]}) for name in NODES], [])
 
 
-async def serving(folder: Path, text: str = POLICY) -> Server:
-    config = write_config(folder)
+async def serving(folder: Path, text: str = POLICY, **extender: Any) -> Server:
+    config = write_config(folder, **extender)
     (folder / "obedient.py").write_text(text)
     loaded, problems = load_checked([], Flags(config=config))
     assert problems == []
@@ -262,8 +269,44 @@ async def test_a_broken_promise_is_found_and_told(
     assert 'on_ssd: promises reads="node", and what it says about node good depends on' in caplog.text
 
 
-async def _told(caplog: pytest.LogCaptureFixture) -> bool:
-    return "on_ssd: promises" in caplog.text
+SCORED_BY_NAME = """
+import bayplan
+
+@bayplan.score(reads="node", range=(0, 1))
+def liked(pod, node):
+    return float(node.name == ("best" if pod.name.startswith("late") else "good"))
+"""
+BESIDE_OTHERS = """
+@bayplan.score(reads="nodes", range=(0, 1))
+def others(nodes):
+    return [0.0] * len(nodes)
+"""
+
+
+@pytest.mark.parametrize("how", ["one in so many", "now and then"])
+@pytest.mark.parametrize("beside", ["", BESIDE_OTHERS], ids=["alone", "beside others"])
+async def test_a_broken_promise_of_a_score_is_found_where_only_the_best_node_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str, beside: str
+) -> None:
+    """kube-scheduler sends no prioritize then, so nobody else would look at scores."""
+    monkeypatch.setattr(at_once, "_CHECKED", 2 if how == "one in so many" else 1 << 30)
+    monkeypatch.setattr(app, "_NO_PAUSE_SECONDS", 0.0)
+    made = await serving(tmp_path, SCORED_BY_NAME + beside, answer={"keep": 1})
+    async with made.running() as server, await Caller.connect(server) as caller:
+        for name in ("first", "second"):
+            await names(caller, name)
+        await learned(server)
+        if how == "now and then":
+            monkeypatch.setattr(at_once, "_CHECKED_SECONDS", 0.0)
+        for number in range(2):
+            await names(caller, f"late-{number}")
+        await until(lambda: _told(caplog, "liked"))
+
+        assert await names(caller, "late-2") == ["best"]
+
+
+async def _told(caplog: pytest.LogCaptureFixture, hook: str = "on_ssd") -> bool:
+    return f"{hook}: promises" in caplog.text
 
 
 def test_a_policy_that_was_given_up_has_no_say() -> None:
@@ -332,6 +375,21 @@ def test_a_hook_that_is_too_slow_for_all_nodes_is_not_learned() -> None:
     assert [bool(quick.wanted(each, CLUSTER, NO_READINGS, within_seconds=2.0)) for each in slow[:2]] == [
         False, True
     ]  # fmt: skip
+
+
+def test_a_score_that_is_too_slow_for_all_nodes_is_not_learned_behind_a_shortened_answer() -> None:
+    @bayplan.score(reads="node", range=(0, 1))
+    def slow(node: bayplan.Node) -> float:
+        time.sleep(0.01)
+        return 1.0
+
+    verbs = Verbs(ready(slow, None), Metrics(version="0"), keep=1)
+    quick = AtOnce(verbs, asks_sources=False)
+    asked = [verbs.filter(body(NAMES[:3], name), CLUSTER, Attempt()).judged for name in "ab"]
+
+    every = [each for each in asked if each is not None]
+    assert len(every) == 2
+    assert not any(quick.wanted(each, CLUSTER, NO_READINGS, within_seconds=0.1) for each in every)
 
 
 def test_a_pod_whose_bind_is_open_is_judged_as_ever() -> None:

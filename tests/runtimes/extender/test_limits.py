@@ -336,6 +336,30 @@ async def test_a_slow_policy_is_not_asked_again_when_its_answer_would_come_too_l
     assert answer.json["NodeNames"] == NODES
 
 
+async def test_a_slow_policy_is_not_asked_again_when_the_view_took_the_rest_of_the_time(
+    tmp_path: Path,
+) -> None:
+    """The first look would have had its time twice, but a node was read in between, and that took its own."""
+
+    class Slow(FixedView):
+        looks = 0
+
+        async def read(self, names: Collection[str]) -> bool:
+            self.looks += 1
+            await asyncio.sleep(2.2)
+            return True
+
+    view = Slow(make_cluster(NODES))
+    slow = make_pod(do="sleep", seconds="1")
+    async with limited(tmp_path, requestTimeout="4s", policyTimeout="3s") as server:
+        server.app.view = view
+        answer = await ask(server, "filter", names_request([*NODES, "unheard-of"], pod=slow))
+
+    assert view.looks == 1
+    assert answer.json["Error"] == ""
+    assert answer.json["NodeNames"] == NODES
+
+
 async def test_an_idle_connection_is_closed_when_its_time_is_over_and_not_before(tmp_path: Path) -> None:
     async with (
         limited(tmp_path, keepAlive="1s", headerTimeout="100ms") as server,

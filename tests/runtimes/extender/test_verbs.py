@@ -146,15 +146,17 @@ async def test_a_quantity_that_is_none_fails_the_pod_and_not_the_server(tmp_path
 
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize"])
-async def test_a_uid_that_is_far_too_long_is_not_remembered(tmp_path: Path, verb: str) -> None:
+@pytest.mark.parametrize("what", ["uid", "name", "namespace", "resourceVersion"])
+async def test_what_is_far_too_long_is_not_remembered(tmp_path: Path, verb: str, what: str) -> None:
+    """A pod that is refused waits to be nudged, by its name; the view remembers its version."""
     pod = make_pod(filter=REFUSE)
-    pod["metadata"]["uid"] = "u" * 254
+    pod["metadata"][what] = "u" * 254
     async with serving(tmp_path, view=NODES) as server:
         answer = await ask(server, verb, names_request(NODES, pod=pod))
         turns = server.app.generation.verbs.turns
 
     assert answer.status == 200
-    assert "UID is longer than 253" in answer.headers["bayplan-error"]
+    assert f"{'UID' if what == 'uid' else what} is longer than 253" in answer.headers["bayplan-error"]
     assert len(turns) == 0
 
 

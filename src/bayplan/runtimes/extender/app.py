@@ -301,10 +301,13 @@ class ExtenderApp:
                 noted, optional=generation.shadows, patience_seconds=patience, since=arrived
             )
             note_hooks(noted.attempt)
-            ended = time.monotonic()
             # A look that takes as long as this one must end in time: a late answer is none.
-            late = ended + (ended - began) > until
-            if last or late or cluster is None or not await self._behind(said, cluster):
+            ended = time.monotonic()
+            latest = until - (ended - began)
+            if last or ended > latest or cluster is None or not await self._behind(said, cluster):
+                break
+            # To find out took time as well.
+            if time.monotonic() > latest:
                 break
             said.write_down()
         if said.cut_for:

@@ -22,8 +22,8 @@ from itertools import compress
 import numpy as np
 from msgspec import Struct
 
-from bayplan.engine.cycle import filter_nodes, score_nodes
-from bayplan.engine.decision import Rows
+from bayplan.engine.cycle import score_nodes
+from bayplan.engine.decision import Decision, Rows
 from bayplan.engine.guard import Attempt
 from bayplan.engine.keep import best, first_of_equals
 from bayplan.engine.node_hooks import NodeHooks, looks_at_node, of_single_nodes
@@ -36,7 +36,8 @@ from bayplan.runtimes.extender.followup import is_followup
 from bayplan.runtimes.extender.kinds import Kinds
 from bayplan.runtimes.extender.known import PASSED, Known, KnownHooks
 from bayplan.runtimes.extender.known_record import Cut, KnownRecord, Mention
-from bayplan.runtimes.extender.question import LONGEST_UID, question_of
+from bayplan.runtimes.extender.lengths import too_long
+from bayplan.runtimes.extender.question import question_of
 from bayplan.runtimes.extender.verbs import Answer, Judged, Verbs
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.lookup import MANY
@@ -169,7 +170,7 @@ class AtOnce:
             # `handle` answers it with the error.
             return None
         pod, names = args.pod, args.node_names
-        if pod is None or args.nodes is not None or not names or _is_odd(pod.uid, cluster):
+        if pod is None or args.nodes is not None or not names or _is_odd(pod, cluster):
             return None
         known = self._kinds.find(self._alike.kind(pod), cluster, readings)
         if not isinstance(known, Known):
@@ -266,8 +267,8 @@ class AtOnce:
         """
         if not self._reuses or not judged.by_name:
             return b""
-        slowest = max((o.seconds for o in judged.decision.outcomes if looks_at_node(o.hook)), default=0.0)
-        if slowest * len(cluster.nodes) > within_seconds * len(judged.question.nodes):
+        count = len(cluster.nodes)
+        if any(_slowest(each) * count > within_seconds * len(each.nodes) for each in _decisions(judged)):
             return b""
         pod = judged.question.pod
         kind = self._alike.kind(pod)
@@ -290,9 +291,11 @@ class AtOnce:
         self, verb: str, body: bytes, cluster: Snapshot, readings: Readings, attempt: Attempt
     ) -> Judged:
         """Ask the policies about a request that was answered already, for `check`; nothing is recorded."""
-        question = question_of(body, cluster, readings, attempt.now)
-        judge = score_nodes if verb == "prioritize" else filter_nodes
-        return Judged(question, judge(self._verbs.policies, question, attempt), 0)
+        question, policies = question_of(body, cluster, readings, attempt.now), self._verbs.policies
+        if verb == "prioritize":
+            return Judged(question, score_nodes(policies, question, attempt), 0)
+        decision, cut = self._verbs.filtered(policies, question, attempt)
+        return Judged(question, decision, 0, cut=cut)
 
     def check(self, judged: Judged, cluster: Snapshot, readings: Readings, *, scored: bool) -> None:
         """Compare a decision of the policies with what is known; reuse nothing any more if they differ."""
@@ -303,8 +306,8 @@ class AtOnce:
         if known is None:
             return
         said = known.standing if isinstance(known, Known) else known.hooks
-        problem = broken(said, judged.decision, scored=scored)
-        if problem:
+        problems = (broken(said, each, scored=scored or each is judged.cut) for each in _decisions(judged))
+        if problem := next(filter(None, problems), ""):
             self._able = self._reuses = False
             self._kinds.clear()
             self._expected = None
@@ -314,6 +317,16 @@ class AtOnce:
         return len(self._kinds)
 
 
-def _is_odd(uid: str, cluster: Snapshot) -> bool:
-    """Whether a pod with this UID is left to `verbs.py`, which refuses it or knows of its bind."""
-    return len(uid) > LONGEST_UID or uid in cluster.unsettled
+def _decisions(judged: Judged) -> list[Decision]:
+    """The decision, and with `keep` the scores behind it: nobody else asks for them."""
+    return [judged.decision] if judged.cut is None else [judged.decision, judged.cut]
+
+
+def _slowest(decision: Decision) -> float:
+    """The seconds of the slowest hook that looks at single nodes."""
+    return max((o.seconds for o in decision.outcomes if looks_at_node(o.hook)), default=0.0)
+
+
+def _is_odd(pod: Pod, cluster: Snapshot) -> bool:
+    """Whether this pod is left to `verbs.py`, which refuses it or knows of its bind."""
+    return bool(too_long(pod)) or pod.uid in cluster.unsettled

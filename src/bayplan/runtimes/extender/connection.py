@@ -157,9 +157,10 @@ class Connection(asyncio.BufferedProtocol):
         self._measure(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header arrived."""
+        """A header arrived, or a field of a trailer, which nobody asks for."""
         self._measure(len(name) + len(value))
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        if self._in_head:
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         """The head is complete: queue the request."""
@@ -276,7 +277,7 @@ class Connection(asyncio.BufferedProtocol):
     def _measure(self, count: int) -> None:
         self._head_bytes += count
         if self._head_bytes > _HEAD_BYTES:
-            raise ValueError(_LONG_HEAD)
+            raise ValueError(_LONG_HEAD if self._in_head else _LONG_TRAILER)
 
     def _feed(self, data: memoryview) -> None:
         between = self._arriving is None and not self._in_head and not self._queue
@@ -290,7 +291,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._arriving.take(bytes(data[offer.args[0] :])[: self._arriving.length])
                 self.on_message_complete()
         except httptools.HttpParserError as error:
-            self._not_http(error)
+            # Of an error of `_measure` the parser says only that it was ours.
+            self._not_http(error.__context__ or error)
             return
         if not self._in_bounds(len(data)):
             return

@@ -8,6 +8,7 @@ from bayplan.engine.node_hooks import NodeHooks
 from bayplan.kube.pod import Pod
 from bayplan.kube.quantity import QuantityError
 from bayplan.runtimes.extender.answer import Asked
+from bayplan.runtimes.extender.lengths import LONGEST, too_long
 from bayplan.snapshot.cluster import DuplicateNode, Snapshot
 from bayplan.snapshot.lookup import UNKNOWN_ROW
 from bayplan.snapshot.sources import Readings
@@ -18,8 +19,6 @@ NAMES_WITHOUT_VIEW = (
     "kube-scheduler sends node names (nodeCacheCapable: true), and this server knows no cluster:"
     " start it with --kubeconfig, --in-cluster or --snapshot"
 )
-LONGEST_UID = 253
-"""A pod's UID has 36 characters. Thousands of UIDs are remembered, so a longer one is refused."""
 
 FindHooks = Callable[[Pod, Snapshot, Readings], NodeHooks | None]
 """Finds the results of hooks that need not be called for a pod in this cluster."""
@@ -75,11 +74,11 @@ def read_question(
 
 
 def pod_of(args: v1.ExtenderArgs) -> Pod:
-    """The pod; raises `WireError` if it is missing, or if its UID is longer than any API server's."""
+    """The pod; raises `WireError` if it is missing, or if a text that it is known by is too long."""
     if args.pod is None:
         raise WireError("ExtenderArgs: Pod is missing")
-    if len(args.pod.uid) > LONGEST_UID:
-        raise WireError(f"ExtenderArgs: the pod's UID is longer than {LONGEST_UID} characters")
+    if what := too_long(args.pod):
+        raise WireError(f"ExtenderArgs: the pod's {what} is longer than {LONGEST} characters")
     return args.pod
 
 

@@ -92,6 +92,8 @@ class Judged(msgspec.Struct, frozen=True):
     """The decision's number in the journal."""
     by_name: bool = True
     """Whether the request named nodes of the view; else it brought the nodes themselves."""
+    cut: Decision | None = None
+    """Of a filter with `keep`: the scores of the nodes that passed."""
 
 
 class Binder(Protocol):
@@ -139,9 +141,9 @@ class Verbs:
         if not interested(policies, pod, shadows=True):
             return Answer(encode(answer.pass_all(asked_as_sent(args))))
         asked, question = read_question(args, pod, cluster, readings, attempt.now, known=known)
-        decision, cut = self._filtered(policies, question, attempt)
-        judged = Judged(question, decision, self.journal.next_number(), asked.nodes is None)
-        write = partial(self._record_filter, judged, cut, attempt)
+        decision, cut = self.filtered(policies, question, attempt)
+        judged = Judged(question, decision, self.journal.next_number(), asked.nodes is None, cut)
+        write = partial(self._record_filter, judged, attempt)
         if self.observe:
             return Answer(encode(answer.pass_all(asked)), judged=judged, write_down=write)
         if decision.error:
@@ -195,7 +197,7 @@ class Verbs:
             attempt.turn = self.turn(pod)
         return attempt.turn or 0
 
-    def _filtered(
+    def filtered(
         self, policies: Sequence[Policy], question: Question, attempt: Attempt
     ) -> tuple[Decision, Decision | None]:
         """The filter's decision, and with `keep` the decision which of the passing nodes to answer with."""
@@ -326,11 +328,11 @@ class Verbs:
             log.debug("%s: nothing to pass on: %s", verb, error)
         return None
 
-    def _record_filter(self, judged: Judged, cut: Decision | None, attempt: Attempt) -> None:
+    def _record_filter(self, judged: Judged, attempt: Attempt) -> None:
         self.metrics.ran(attempt)
         self._record("filter", judged.decision, judged.number)
-        if cut is not None:
-            self._record("keep", cut)
+        if judged.cut is not None:
+            self._record("keep", judged.cut)
 
     def _record_scores(self, judged: Judged, attempt: Attempt) -> None:
         self.metrics.ran(attempt)
