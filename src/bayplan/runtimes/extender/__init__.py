@@ -8,8 +8,8 @@ A request walks through:
 - `app`: routes, limits, errors; every answer has status 200.
 - `at_once`: answers from verdicts that are known (`alike`, `kinds`, `known`), without asking policies.
 - `ahead`, `followup`: prepares the prioritize that follows a filter.
-- `verbs`: has requests read (`question`, `preemption`, `lengths`), asks the engine in a policy thread, and encodes
-  the answer.
+- `verbs`: has a request read (`question`, `preemption`, `lengths`), asks the engine in a policy thread, and
+  encodes the answer.
 - `answer`, `assemble`, `host_lines`: a decision as the JSON of extender v1.
 - `binding`: the bind verb, through the ledger.
 - `later`, `known_record`: journal and metrics, once the answer is sent.
