@@ -2,7 +2,8 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ _BASE_BYTES = 2048
 _TEXT_BYTES = 64
 """Overhead of a text beside its letters: the object, and its slot in a list."""
 _KEPT_LABELS = 32
+_REASON_BYTES = 500
+"""A reason that a hook made for one node, with its own values; the first `_USUAL` are mostly constants."""
+_USUAL = 8
 
 
 class PodRef(Struct, frozen=True):
@@ -114,7 +118,9 @@ class Voice(Struct, frozen=True, eq=False):
 
     def weigh(self) -> int:
         """Work out `nbytes`."""
-        size = 400
+        size = 400 + _REASON_BYTES * max(0, len(self.reasons) - _USUAL)
+        for reason in self.reasons:
+            size += len(reason.text) + len(reason.detail) + len(reason.advice)
         for array in (self.rows, self.codes, self.normalised, self.raw):
             if array is not None:
                 size += array.nbytes
@@ -246,4 +252,9 @@ def shared_bytes(shared: Any) -> int:
 def value_bytes(value: Any) -> int:
     """Roughly the size of a detail's value, or of a column of values."""
     codes = getattr(value, "codes", value)
-    return int(codes.nbytes) if isinstance(codes, np.ndarray) else 64
+    if isinstance(codes, np.ndarray):
+        return int(codes.nbytes) + (sum(map(getsizeof, codes.flat)) if codes.dtype.hasobject else 0)
+    parts: Iterable[Any] = value if isinstance(value, list | tuple | Set) else ()
+    if isinstance(value, Mapping):
+        parts = itertools.chain(value, value.values())
+    return getsizeof(value) + sum(map(getsizeof, parts))
