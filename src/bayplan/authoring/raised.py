@@ -1,4 +1,4 @@
-"""The text of an exception from a user's code, whatever that code does."""
+"""Texts from a user's code, such as those of exceptions, whatever that code does."""
 
 import inspect
 import re
@@ -20,8 +20,12 @@ def safe_text(error: BaseException, *, limit: int = 300) -> str:
 
 def printable(text: str, *, limit: int) -> str:
     """A text from a user's code, shortened, and without the half surrogate pairs that JSON cannot hold."""
-    short = text if len(text) <= limit else text[: limit - 1] + "…"
-    return short.encode(errors="replace").decode()
+    return encodable(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def encodable(text: str) -> str:
+    """The text without half surrogate pairs, which Python allows and JSON does not."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def option_meant(error: BaseException) -> str:
