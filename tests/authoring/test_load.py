@@ -184,6 +184,16 @@ def test_a_policy_in_a_module_is_loaded_by_its_name(tmp_path: Path, monkeypatch:
         ),
         pytest.param("import sys\nsys.exit(3)\n", r"policy\.py:2: SystemExit: 3", id="a file that exits"),
         pytest.param(
+            "class Shy(Exception):\n    def __str__(self): raise SystemExit\n\nraise Shy\n",
+            r"policy\.py:4: Shy: \(its text cannot be printed\)",
+            id="an error that cannot be printed",
+        ),
+        pytest.param(
+            "raise ValueError('half a pair \\ud800' + 'x' * 10000)\n",
+            r"policy\.py:1: ValueError: half a pair \?x+…$",
+            id="an error that is long and that JSON cannot hold",
+        ),
+        pytest.param(
             "import bayplan\n\n@bayplan.filter\ndef rule(pdo, node): ...\n",
             r"policy\.py:3 rule: unknown parameter 'pdo'; did you mean 'pod'\?",
             id="an unknown parameter",

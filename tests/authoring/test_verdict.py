@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayplan import Reason, Score, Verdict
-from bayplan.authoring.verdict import REASON_LENGTH, fill
+from bayplan.authoring.verdict import DETAIL_LENGTH, REASON_LENGTH, fill
 from bayplan.snapshot.strings import Strings
 from bayplan.testing import make_cluster
 
@@ -128,12 +128,23 @@ def test_details_are_filled_in_or_left_as_they_are(detail: str, values: dict[str
     assert fill(detail, values, 1) == filled
 
 
-def test_a_value_that_cannot_be_printed_leaves_the_detail_as_it_is() -> None:
+@pytest.mark.parametrize("error", [RuntimeError("no"), SystemExit(3), KeyboardInterrupt()])
+def test_a_value_that_cannot_be_printed_leaves_the_detail_as_it_is(error: BaseException) -> None:
     class Broken:
         def __format__(self, spec: str) -> str:
-            raise RuntimeError("no")
+            raise error
 
     assert fill("{x}", {"x": Broken()}, 0) == "{x}"
+
+
+def test_a_detail_is_of_bounded_length_and_json_can_hold_it() -> None:
+    assert (
+        fill("{x}", {"x": "half a pair \ud800" + "x" * 5000}, 0)
+        == f"half a pair ?{'x' * (DETAIL_LENGTH - 14)}…"
+    )
+    half = Reason("no", detail="a \ud800", advice="b \ud800")
+    assert (half.detail, half.advice) == ("a ?", "b ?")
+    assert Score([1.0], detail="a \ud800").explain(0) == "a ?"
 
 
 def test_a_score_explains_itself() -> None:

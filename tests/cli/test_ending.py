@@ -1,4 +1,4 @@
-"""The end of the program: a thread of a policy's own does not hold it up."""
+"""The end of the program: neither a thread of a policy's own nor what it does at the exit holds it up."""
 
 import signal
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 RUN = [sys.executable, "-c", "from bayplan.cli.main import main; main()"]
 LINGERS = """\
-import threading, time
+import atexit, threading, time
 import bayplan
 
 threading.Thread(target=time.sleep, args=({seconds},), name="lingers").start()
@@ -19,17 +19,23 @@ threading.Thread(target=time.sleep, args=({seconds},), name="lingers").start()
 def any_node(pod, node):
     return None
 """
+AT_EXIT = LINGERS.replace(
+    'threading.Thread(target=time.sleep, args=({seconds},), name="lingers").start()',
+    "atexit.register(time.sleep, {seconds})",
+)
 
 
-@pytest.fixture
-def lingers(tmp_path: Path) -> Path:
-    file = tmp_path / "policy.py"
-    file.write_text(LINGERS.format(seconds=300))
-    return file
-
-
-def test_a_server_that_is_told_to_end_does_so_in_a_moment(lingers: Path) -> None:
-    listen = ["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"]
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        pytest.param(LINGERS, "threads of a policy or a source go on (lingers)", id="a thread"),
+        pytest.param(AT_EXIT, "what a policy or a source does at the exit goes on", id="at the exit"),
+    ],
+)
+def test_a_server_that_is_told_to_end_does_so_in_a_moment(tmp_path: Path, policy: str, told: str) -> None:
+    lingers = tmp_path / "policy.py"
+    lingers.write_text(policy.format(seconds=300))
+    listen = ["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--page-listen", "off"]
     with subprocess.Popen(
         [*RUN, "serve", str(lingers), *listen], stderr=subprocess.PIPE, text=True
     ) as server:
@@ -43,7 +49,7 @@ def test_a_server_that_is_told_to_end_does_so_in_a_moment(lingers: Path) -> None
             server.kill()
 
     assert server.returncode == 0
-    assert "threads of a policy or a source go on (lingers); the program ends without them" in said
+    assert f"{told}; the program ends without" in said
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,26 @@ class Unprintable(Exception):
         raise RuntimeError("not even this")
 
 
+class Leaving(Exception):
+    """An exception whose own text ends the program."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class Thorny(dict[str, int]):
+    """A dict that cannot be asked what is in it."""
+
+    def __contains__(self, key: object) -> bool:
+        raise OSError("no")
+
+
+def noted(text: str) -> ValueError:
+    error = ValueError("x")
+    error.add_note(text)
+    return error
+
+
 @bayplan.filter
 def rule(node: Any) -> Any:
     raise node
@@ -85,6 +105,48 @@ def test_a_result_is_handed_on_with_the_time_it_took() -> None:
             r"rule: Unprintable: \(its text cannot be printed\)",
             "policy careful raised Unprintable",
             id="an exception that cannot be printed",
+        ),
+        pytest.param(
+            Leaving(),
+            "exception",
+            r"rule: Leaving: \(its text cannot be printed\)",
+            "policy careful raised Leaving",
+            id="an exception that ends the program when it is printed",
+        ),
+        pytest.param(
+            AttributeError("x", name="cpu", obj=Thorny()),
+            "exception",
+            "rule: AttributeError: x",
+            "policy careful raised AttributeError",
+            id="an attribute of an object that cannot be looked into",
+        ),
+        pytest.param(
+            noted("half a pair \ud800"),
+            "exception",
+            r"rule: ValueError: x \(half a pair \?\)",
+            "policy careful raised ValueError",
+            id="a note that JSON cannot hold",
+        ),
+        pytest.param(
+            noted("x" * 10_000),
+            "exception",
+            r"rule: ValueError: x \(x{1800,1999}…",
+            "policy careful raised ValueError",
+            id="a note that is too long",
+        ),
+        pytest.param(
+            BadResult("returned half a pair \ud800"),
+            "bad-result",
+            r"returned half a pair \?",
+            "policy careful gave a bad result",
+            id="a bad result that JSON cannot hold",
+        ),
+        pytest.param(
+            UnknownNode("n" * 10_000),
+            "unknown-node",
+            "^n{1999}…",
+            "policy careful named an unknown node",
+            id="a node whose name is too long",
         ),
         pytest.param(
             OSError("two\n  lines"),

@@ -145,6 +145,43 @@ def test_what_it_holds_stays_within_its_bytes(kind: str) -> None:
     assert held < 1.5 * limit
 
 
+@pytest.mark.parametrize("kind", ["text", "list", "objects", "map", "one"])
+def test_what_a_hook_makes_for_each_node_stays_within_its_bytes(kind: str) -> None:
+    called = bayplan.Reason("not liked", detail="it is {x}")
+
+    @bayplan.filter
+    def each(node: bayplan.Node, pod: bayplan.Pod) -> str:
+        return f"{node.name} is not liked by {pod.name}"
+
+    @bayplan.filter
+    def table(nodes: bayplan.NodeTable, pod: bayplan.Pod) -> bayplan.Verdict:
+        texts = [f"{name} is not liked by {pod.name}" for name in nodes.names]
+        many: dict[str, Any] = {
+            "list": texts,
+            "objects": np.array(texts, dtype=object),
+            "map": dict(zip(nodes.names, texts, strict=True)),
+            "one": "".join(texts),
+        }
+        return called.where(np.ones(len(nodes), dtype=bool), x=many[kind])
+
+    limit = 1_000_000
+    journal = Journal(max_bytes=limit)
+    cluster = cluster_of(500)
+    policies = ready(each if kind == "text" else table, None)
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            question = Question(make_pod(f"pod-{number}"), cluster.nodes, cluster, datetime.now(UTC))
+            journal.write("filter", filter_nodes(policies, question), generation=1)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert 0.5 * limit < journal.size_bytes <= limit
+    assert held < 1.5 * limit
+
+
 def test_texts_of_any_length_are_counted() -> None:
     journal = Journal(max_bytes=100_000)
 

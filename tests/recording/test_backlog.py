@@ -55,13 +55,20 @@ def test_heavy_things_are_refused_sooner_and_one_always_fits() -> None:
 
 def test_an_error_costs_one_thing_alone(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
-    backlog = Backlog[int](lambda each: done.append(10 // each), name="divides", most=9, most_bytes=9)
 
-    for each in (1, 0, 2):
+    def divide(each: int) -> None:
+        if each < 0:
+            raise SystemExit(each)
+        done.append(10 // each)
+
+    backlog = Backlog[int](divide, name="divides", most=9, most_bytes=9)
+
+    for each in (1, 0, -1, 2):
         backlog.offer(each)
     backlog.close(5)
 
     assert done == [10, 5]
+    assert "SystemExit: -1" in caplog.text
     assert "divides: this is a bug in Bayplan" in caplog.text
     caplog.clear()
 

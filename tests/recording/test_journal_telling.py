@@ -144,6 +144,9 @@ def test_a_reason_comes_back_with_all_it_says() -> None:
             "disk {x}", {"x": Strings.intern(["ssd", None, "hdd"]).take(np.array([2, 1]))}, id="text"
         ),
         pytest.param("{x}", {"x": ["a", "b\nc"]}, id="a list"),
+        pytest.param("{x}", {"x": Strings.intern(["a\ud800", "b"])}, id="half a surrogate pair in a column"),
+        pytest.param("{x}", {"x": ["a\ud800", "b"]}, id="half a surrogate pair in a list"),
+        pytest.param("{x}", {"x": "a\ud800"}, id="half a surrogate pair"),
         pytest.param("{x}", {"x": float("inf")}, id="no number of JSON"),
         pytest.param("{x:%Y}", {"x": datetime.date(2026, 1, 1)}, id="an object"),
         pytest.param("{x[gpu]}", {"x": {"gpu": "0"}}, id="within a value"),

@@ -222,6 +222,23 @@ async def test_work_gets_a_context_of_its_own_and_its_error_comes_back() -> None
         workers.stop()
 
 
+async def test_an_error_that_cannot_be_printed_costs_no_thread() -> None:
+    class Unprintable(KeyboardInterrupt):
+        def __str__(self) -> str:
+            raise SystemExit(3)
+
+    def stop(_: Attempt) -> None:
+        raise Unprintable
+
+    workers = Workers(size=1, policy_seconds=30, request_seconds=30, stuck_limit=4)
+    try:
+        with pytest.raises(RuntimeError, match="Unprintable got past the hook"):
+            await workers.run(stop)
+        assert await workers.run(lambda _: 8) == 8
+    finally:
+        workers.stop()
+
+
 async def test_work_between_hooks_has_the_deadline_of_the_request() -> None:
     workers = Workers(size=1, policy_seconds=5, request_seconds=0.2, stuck_limit=4)
     try:

@@ -8,7 +8,7 @@ from types import ModuleType
 from bayplan.authoring.editions import current_edition
 from bayplan.authoring.hooks import PolicyError
 from bayplan.authoring.installed import known_names
-from bayplan.authoring.raised import option_meant
+from bayplan.authoring.raised import option_meant, safe_text
 from bayplan.kube.unread import file_meant
 from bayplan.kube.yaml import did_you_mean
 
@@ -16,6 +16,8 @@ _WANTED = (
     "; want a built-in, a name that an installed package offers, a file (policy.py), a file and a name"
     " (policy.py:Name) or an importable module (package.module:Class)"
 )
+# Some libraries say in many lines why they cannot be imported.
+_LONGEST = 2000
 
 
 def import_module(name: str, path: Path) -> ModuleType:
@@ -30,7 +32,7 @@ def import_module(name: str, path: Path) -> ModuleType:
         meant = f"; did you mean '{name}.py'?" if file.is_file() else did_you_mean(name, known_names())
         raise PolicyError(f"no policy {name!r}{meant or _WANTED}") from error
     except (Exception, SystemExit) as error:
-        raise PolicyError(f"{name}: {type(error).__name__}: {error}") from error
+        raise PolicyError(f"{name}: {type(error).__name__}: {safe_text(error, limit=_LONGEST)}") from error
 
 
 def _refuse_directory(path: Path) -> None:
@@ -59,8 +61,8 @@ def import_file(path: Path) -> ModuleType:
             line = f":{error.lineno}" if error.lineno is not None else ""
             raise PolicyError(f"{file}{line}: {error.msg}") from error
         if isinstance(error, Exception | SystemExit) and not isinstance(error, PolicyError):
-            text = shelf.plain(f"{type(error).__name__}: {error}{option_meant(error)}")
-            raise PolicyError(f"{_line_in(path, error)}: {text}") from error
+            text = f"{type(error).__name__}: {safe_text(error, limit=_LONGEST)}{option_meant(error)}"
+            raise PolicyError(f"{_line_in(path, error)}: {shelf.plain(text)}") from error
         raise
 
 

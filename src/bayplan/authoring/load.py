@@ -17,6 +17,7 @@ from bayplan.authoring.args import Args, read_args
 from bayplan.authoring.hooks import HOOK, POLICY, HookSpec, PolicyError, class_hooks, where
 from bayplan.authoring.imports import import_file, import_module
 from bayplan.authoring.installed import find_named
+from bayplan.authoring.raised import safe_text
 from bayplan.authoring.registry import FailurePolicy, Hook, Policy
 from bayplan.authoring.scope import EVERY_POD, Scope
 from bayplan.authoring.shown.module import FileSource
@@ -102,7 +103,8 @@ class Definition:
         try:
             return self.cls(settings) if wanted else self.cls()
         except Exception as error:
-            raise PolicyError(f"{where(self.cls)} {self.name}: {type(error).__name__}: {error}") from error
+            text = f"{type(error).__name__}: {safe_text(error)}"
+            raise PolicyError(f"{where(self.cls)} {self.name}: {text}") from error
 
 
 def load(use: str, *, base: Path | None = None) -> list[Definition]:

@@ -1,4 +1,4 @@
-"""The text of an exception from a user's code, whatever that code does."""
+"""Texts from a user's code, such as those of exceptions, whatever that code does."""
 
 import inspect
 import re
@@ -12,10 +12,20 @@ _OPTION = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argume
 def safe_text(error: BaseException, *, limit: int = 300) -> str:
     """The text of an exception, on one line and shortened; the user's ``__str__`` may itself fail."""
     try:
-        text = " ".join(str(error).encode(errors="replace").decode().split())
-    except Exception:
+        return printable(" ".join(str(error).split()), limit=limit)
+    except BaseException:
+        # Whatever it raises, even SystemExit, is no reason to lose the error itself.
         return "(its text cannot be printed)"
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def printable(text: str, *, limit: int) -> str:
+    """A text from a user's code, shortened, and without the half surrogate pairs that JSON cannot hold."""
+    return encodable(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def encodable(text: str) -> str:
+    """The text without half surrogate pairs, which Python allows and JSON does not."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def option_meant(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayplan.authoring.raised import safe_text
+from bayplan.authoring.raised import encodable, printable, safe_text
 from bayplan.kube.kinds import OBJECT_KINDS
 from bayplan.kube.written import UNITS, written
 from bayplan.kube.yaml import suggest
@@ -18,6 +18,7 @@ from bayplan.snapshot.table import NodeTable
 
 # kube-scheduler joins all reasons into one event and cuts it at 1,024 characters.
 REASON_LENGTH = 200
+DETAIL_LENGTH = 2000
 PASS = 0
 _NEWS = frozenset({"nodes", "pods", "pod", "placed", "time", "*", *OBJECT_KINDS})
 _SOURCE = "source:"
@@ -54,13 +55,14 @@ class Reason:
     """What to do about it, for ``bayplan why`` and the page; by default derived from ``helped_by``."""
 
     def __post_init__(self) -> None:
-        # Python allows half a surrogate pair in a text; JSON does not.
-        text = " ".join(self.text.encode(errors="replace").decode().split())
+        text = " ".join(encodable(self.text).split())
         if not text:
             raise ValueError("a Reason needs a text: it is what people read in the pod's event")
         if len(text) > REASON_LENGTH:
             text = text[: REASON_LENGTH - 1] + "…"
         object.__setattr__(self, "text", text)
+        object.__setattr__(self, "detail", encodable(self.detail))
+        object.__setattr__(self, "advice", encodable(self.advice))
         helped_by = frozenset({self.helped_by} if isinstance(self.helped_by, str) else self.helped_by)
         for topic in helped_by - _NEWS:
             if not topic.startswith(_SOURCE):
@@ -206,7 +208,7 @@ class Score:
 
     def __init__(self, scores: ArrayLike, *, detail: str = "", **values: Any) -> None:
         self.scores = np.asarray(scores)
-        self.detail = detail
+        self.detail = encodable(detail)
         self.values: Mapping[str, Any] = values
         """What fills in ``detail``, node by node."""
 
@@ -226,8 +228,9 @@ def fill(detail: str, values: Mapping[str, Any], row: int) -> str:
     ``{free:bytes}`` for bytes.
     """
     try:
-        return _filled(detail, values, row)
-    except Exception:
+        return printable(_filled(detail, values, row), limit=DETAIL_LENGTH)
+    except BaseException:
+        # Not every library raises an Exception, and threads that write down decisions must survive.
         return detail
 
 

@@ -2,7 +2,8 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from bayplan.snapshot.strings import Strings
 _BASE_BYTES = 2048
 _TEXT_BYTES = 64
 """Overhead of a text beside its letters: the object, and its slot in a list."""
-_REASON_BYTES = 256
+_REASON_BYTES = 500
 """A reason beside its letters."""
 _KEPT_LABELS = 32
 
@@ -243,7 +244,7 @@ def shared_bytes(shared: Any) -> int:
     if isinstance(shared, Mapping):
         return sum(2 * _TEXT_BYTES + len(name) + len(str(value)) for name, value in shared.items())
     if isinstance(shared, Reason):
-        return _REASON_BYTES + len(shared.text) + len(shared.detail)
+        return _REASON_BYTES + len(shared.text) + len(shared.detail) + len(shared.advice)
     # Node names are about equally long, so the first one stands for all.
     return len(shared) * (_TEXT_BYTES + len(shared[0])) if shared else 0
 
@@ -252,12 +253,8 @@ def value_bytes(value: Any) -> int:
     """Roughly the size of a detail's value, or of a column or list of values."""
     codes = getattr(value, "codes", value)
     if isinstance(codes, np.ndarray):
-        return int(codes.nbytes)
-    if isinstance(value, list | tuple):
-        # As in `shared_bytes`.
-        return len(value) * _one_value_bytes(value[0]) if value else 0
-    return _one_value_bytes(value)
-
-
-def _one_value_bytes(value: Any) -> int:
-    return _TEXT_BYTES + (len(value) if isinstance(value, str) else 0)
+        return int(codes.nbytes) + (sum(map(getsizeof, codes.flat)) if codes.dtype.hasobject else 0)
+    parts: Iterable[Any] = value if isinstance(value, list | tuple | Set) else ()
+    if isinstance(value, Mapping):
+        parts = itertools.chain(value, value.values())
+    return getsizeof(value) + sum(map(getsizeof, parts))

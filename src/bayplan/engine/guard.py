@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Literal, TypeVar
 
 from bayplan.authoring.lift import BadResult, UnknownNode
-from bayplan.authoring.raised import option_meant, safe_text
+from bayplan.authoring.raised import option_meant, printable, safe_text
 from bayplan.authoring.registry import Hook
 
 T = TypeVar("T")
@@ -23,6 +23,8 @@ _LOOKED_UP = re.compile(
     r"\b(labels|annotations|node_selector|requests|allocatable|capacity|requested|free)\["
 )
 _OF_BOOLS = re.compile(r"ufunc '(invert|bitwise_and|bitwise_or|bitwise_xor)' not supported")
+# A hook may return, name or note a text of any length, and each failure is logged and kept in the journal.
+_LONGEST = 2000
 _NUMBERS = "; a column of numbers is compared first, a label that is read as bool too: nodes[...] == 1"
 
 CURRENT_POD: ContextVar[str] = ContextVar("bayplan_pod", default="")
@@ -127,7 +129,8 @@ def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | No
 
 
 def _failure(hook: Hook, kind: FailureKind, text: str, did: str) -> Failure:
-    return Failure(kind, text, f"policy {hook.policy} {did}")
+    summary = printable(f"policy {hook.policy} {did}", limit=_LONGEST)
+    return Failure(kind, printable(text, limit=_LONGEST), summary)
 
 
 def _explain(hook: Hook, error: BaseException) -> str:
@@ -160,9 +163,9 @@ def _meant(error: BaseException) -> str:
         return _NUMBERS if _OF_BOOLS.search(safe_text(error)) else option_meant(error)
     if not isinstance(error, AttributeError) or not error.name or error.obj is None:
         return ""
-    if isinstance(error.obj, dict) and error.name in error.obj:
-        return f"; write [{error.name!r}]"
     try:
+        if isinstance(error.obj, dict) and error.name in error.obj:
+            return f"; write [{error.name!r}]"
         # A module's own message is better than a guess.
         known = [] if isinstance(error.obj, ModuleType) else [n for n in dir(error.obj) if n[0] != "_"]
         close = difflib.get_close_matches(error.name, known, n=1)

@@ -95,5 +95,6 @@ class Backlog(Generic[T]):
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception:
+        except BaseException:
+            # Without the thread, everything that comes later would be lost without a word.
             log.exception("%s: this is a bug in Bayplan", self._thread.name)

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
+from bayplan.authoring.raised import encodable
 from bayplan.recording.lines import RecordingError
 from bayplan.snapshot.strings import ABSENT, Strings
 
@@ -84,14 +85,16 @@ def _packed(value: Any) -> Value | None:
     if isinstance(value, np.ndarray):
         array = pack(value)
         return None if array is None else Value(array=array)
+    if type(value) is str:
+        return Value(plain=encodable(value))
     finite = not isinstance(value, float) or np.isfinite(value)
-    return Value(plain=value) if type(value) in (int, float, str, bool, type(None)) and finite else None
+    return Value(plain=value) if type(value) in (int, float, bool, type(None)) and finite else None
 
 
 def _packed_texts(column: Strings) -> Value:
     used, numbers = np.unique(column.codes, return_inverse=True)
     absent = int(used.size and used[0] == ABSENT)
-    texts = [column.values[code] for code in used[absent:].tolist()]
+    texts = [encodable(column.values[code]) for code in used[absent:].tolist()]
     return Value(array=pack((numbers - absent).astype(np.int32)), texts=texts)
 
 

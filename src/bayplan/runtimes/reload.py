@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from bayplan.authoring.editions import anew
 from bayplan.authoring.hooks import PolicyError
+from bayplan.authoring.raised import safe_text
 from bayplan.client.daemon_threads import DaemonThreads
 from bayplan.config.check import dry_run
 from bayplan.config.flags import Flags, Loaded, load_all
@@ -198,7 +199,7 @@ class _Load(threading.Thread):
         except Exception as raised:
             error = raised
         except BaseException as raised:
-            error = RuntimeError(f"{type(raised).__name__}: {raised}")
+            error = RuntimeError(f"{type(raised).__name__}: {safe_text(raised)}")
         finally:
             if turn:
                 _one_at_a_time.release()

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
+from bayplan.authoring.raised import safe_text
 from bayplan.authoring.registry import Hook
 from bayplan.engine.guard import Attempt, Failure, Interrupted, overrun
 from bayplan.runtimes.one_core import OneCore
@@ -95,7 +96,7 @@ class _Job(Generic[T]):
             self._settle(error=error)
         except BaseException as error:
             # Not every library raises an Exception (a Rust panic does not), and the thread must survive.
-            self._settle(error=RuntimeError(f"{type(error).__name__} got past the hook: {error}"))
+            self._settle(error=RuntimeError(f"{type(error).__name__} got past the hook: {safe_text(error)}"))
         else:
             self._settle(result=result)
 

@@ -199,6 +199,22 @@ async def test_an_import_that_is_missing_is_tried_again_when_it_comes(tmp_path: 
     assert found.says == ["two"]
 
 
+async def test_an_import_that_leaves_with_an_error_that_cannot_be_printed_is_not_the_last(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "policy.py"
+    write(file, policy("one"))
+    async with watching([file]) as found:
+        shy = "class Shy(KeyboardInterrupt):\n    def __str__(self): raise OSError\n\nraise Shy\n"
+        write(file, policy("two", first=shy))
+        await found.until(lambda: found.results == ["refused"])
+        assert "Shy: (its text cannot be printed)" in found.reloader.problem
+        write(file, policy("three"))
+        await found.until(lambda: found.results == ["refused", "ok"])
+
+    assert found.says == ["three"]
+
+
 async def test_what_lies_beside_is_nobodys_business_while_all_is_well(tmp_path: Path) -> None:
     file = tmp_path / "policy.py"
     write(file, policy("one"))
