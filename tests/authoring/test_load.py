@@ -534,6 +534,13 @@ def test_of_two_hooks_of_one_name_none_is_lost_without_a_word(tmp_path: Path, in
         load(use)
 
 
+def test_a_function_with_self_is_told(tmp_path: Path) -> None:
+    use = write(tmp_path, "import bayplan\n\n@bayplan.filter\ndef f(self, node):\n    return True\n")
+
+    with pytest.raises(PolicyError, match=r"policy.py:\d+ f: a function has no `self`; leave it out"):
+        load(use)
+
+
 def test_a_method_without_self_is_told(tmp_path: Path) -> None:
     method = "    @bayplan.filter\n    def f(node):\n        return True\n"
     use = write(tmp_path, f"import bayplan\n\n@bayplan.policy\nclass P:\n{method}")
