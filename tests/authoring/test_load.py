@@ -266,6 +266,13 @@ def test_a_file_without_its_ending_is_suggested_with_it(
         load("rack_rule")
 
 
+def test_a_file_that_is_no_python_is_not_taken_for_a_name(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text("{}")
+
+    with pytest.raises(PolicyError, match=r"cluster.json is no policy: want a Python file"):
+        load("cluster.json", base=tmp_path)
+
+
 def test_a_module_that_imports_a_missing_one_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

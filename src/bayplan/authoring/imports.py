@@ -26,6 +26,8 @@ def import_module(name: str, path: Path) -> ModuleType:
         if error.name and not f"{name}.".startswith(f"{error.name}."):
             raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
         _refuse_directory(path)
+        if path.is_file():
+            raise PolicyError(f"{path} is no policy: want a Python file, one that ends in .py") from error
         file = path.with_name(f"{path.name}.py")
         meant = f"; did you mean '{name}.py'?" if file.is_file() else did_you_mean(name, known_names())
         raise PolicyError(f"no policy {name!r}{meant or _WANTED}") from error
