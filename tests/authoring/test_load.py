@@ -541,6 +541,13 @@ def test_of_two_hooks_of_one_name_none_is_lost_without_a_word(tmp_path: Path, in
         load(use)
 
 
+def test_a_file_that_forgot_the_import_is_told_so(tmp_path: Path) -> None:
+    use = write(tmp_path, "@bayplan.filter\ndef f(node):\n    return True\n")
+
+    with pytest.raises(PolicyError, match=r"policy.py:1: NameError: .*; add the line `import bayplan`$"):
+        load(use)
+
+
 def test_a_function_with_self_is_told(tmp_path: Path) -> None:
     use = write(tmp_path, "import bayplan\n\n@bayplan.filter\ndef f(self, node):\n    return True\n")
 

@@ -61,9 +61,17 @@ def import_file(path: Path) -> ModuleType:
             line = f":{error.lineno}" if error.lineno is not None else ""
             raise PolicyError(f"{file}{line}: {error.msg}") from error
         if isinstance(error, Exception | SystemExit) and not isinstance(error, PolicyError):
-            text = shelf.plain(f"{type(error).__name__}: {error}{option_meant(error)}")
+            text = shelf.plain(
+                f"{type(error).__name__}: {error}{_import_meant(error) or option_meant(error)}"
+            )
             raise PolicyError(f"{_line_in(path, error)}: {text}") from error
         raise
+
+
+def _import_meant(error: BaseException) -> str:
+    """What to add to a file that uses ``bayplan`` without importing it."""
+    missing = isinstance(error, NameError) and error.name == "bayplan"
+    return "; add the line `import bayplan`" if missing else ""
 
 
 def _line_in(path: Path, error: BaseException) -> str:
