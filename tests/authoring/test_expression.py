@@ -238,9 +238,15 @@ def test_labels_that_are_read_are_listed_among_the_columns() -> None:
         pytest.param({"score": "true"}, "want a number, this is bool", id="a score that is a verdict"),
         pytest.param({"score": "quantity('1')"}, "a quantity; add .asApproximateFloat()", id="a quantity"),
         pytest.param({"score": "optional.of(1)"}, "an optional; add .orValue(...)", id="an optional"),
-        pytest.param({"protect": "node.metadata.name == ''"}, "unknown name 'node'", id="no node in protect"),
         pytest.param(
-            {"filter": "victim.metadata.name == ''"}, "unknown name 'victim'", id="no victim in filter"
+            {"protect": "node.metadata.name == ''"},
+            "unknown name 'node'; the variables are: pod, victim",
+            id="no node in protect",
+        ),
+        pytest.param(
+            {"filter": "victim.metadata.name == ''"},
+            "unknown name 'victim'; the variables are: pod, node, column",
+            id="no victim in filter",
         ),
     ],
 )

@@ -276,6 +276,13 @@ def test_a_file_without_its_ending_is_suggested_with_it(
         load("rack_rule")
 
 
+def test_a_file_that_is_no_python_is_not_taken_for_a_name(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text("{}")
+
+    with pytest.raises(PolicyError, match=r"cluster.json is no policy: want a Python file"):
+        load("cluster.json", base=tmp_path)
+
+
 def test_a_module_that_imports_a_missing_one_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -541,6 +548,20 @@ def test_of_two_hooks_of_one_name_none_is_lost_without_a_word(tmp_path: Path, in
     use = write(tmp_path, f"import bayplan\n{head}{hooks}{hooks}")
 
     with pytest.raises(PolicyError, match=r"policy.py:\d+ same: a hook of this name is in line \d+"):
+        load(use)
+
+
+def test_a_file_that_forgot_the_import_is_told_so(tmp_path: Path) -> None:
+    use = write(tmp_path, "@bayplan.filter\ndef f(node):\n    return True\n")
+
+    with pytest.raises(PolicyError, match=r"policy.py:1: NameError: .*; add the line `import bayplan`$"):
+        load(use)
+
+
+def test_a_function_with_self_is_told(tmp_path: Path) -> None:
+    use = write(tmp_path, "import bayplan\n\n@bayplan.filter\ndef f(self, node):\n    return True\n")
+
+    with pytest.raises(PolicyError, match=r"policy.py:\d+ f: a function has no `self`; leave it out"):
         load(use)
 
 

@@ -298,6 +298,7 @@ def test_sources_that_do_not_answer_are_told(capfdbinary: Any) -> None:
             ["a", "--journal", "x", "--server", "http://x"], "asks nobody", id="a journal and a server"
         ),
         pytest.param(["-f", "x", "--journal", "j"], "--journal asks a server, and -f", id="a journal and -f"),
+        pytest.param(["pod/a", "-f", "x"], "'pod/a': -f tries the pod of the manifest", id="a pod and -f"),
         pytest.param(["a", "--weight", "0"], "0 is not in the range", id="a weight of nothing"),
     ],
 )

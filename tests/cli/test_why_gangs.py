@@ -128,6 +128,16 @@ def test_it_says_which_rack_is_nearest_and_what_is_missing_there() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_label_that_no_node_has_is_told_and_no_node_is_chosen() -> None:
+    result = why(job(annotations={"bayplan.dev/gang-within": "example.com/rak"}))
+
+    assert result.exit_code == 1
+    assert "0/3 nodes are available: 3 node lacks the label of the gang's domain." in flat(result)
+    assert "member train-0 does not fit: no node has the label example.com/rak." in flat(result)
+    assert "would choose" not in result.output
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("documents", "there"),
     [

@@ -217,6 +217,12 @@ def test_another_context_can_be_chosen(tmp_path: Path) -> None:
             "a certificate or key cannot be read",
             id="data that is nothing",
         ),
+        pytest.param(
+            {"clusters": [{"name": "c", "cluster": {"server": "10.0.0.1:6443"}}]},
+            "",
+            "server '10.0.0.1:6443' is no address, such as https://127.0.0.1:6443",
+            id="a server without a scheme",
+        ),
     ],
 )
 def test_mistakes_name_the_file_and_the_way_out(

@@ -180,7 +180,7 @@ def test_a_policy_is_no_configuration(tmp_path: Path) -> None:
         pytest.param("cluster: {nodesOnly: true}", "cluster.source is request: take it", id="no pods anyway"),
         pytest.param(
             "cluster: {nodesOnly: true, source: snapshot, snapshot: s}",
-            "nodesOnly is of a cluster that is followed",
+            "nodesOnly needs a cluster that is followed",
             id="nodes alone of a file",
         ),
         pytest.param(

@@ -46,6 +46,17 @@ def parse(text: str, *, head: str = HEAD) -> str:
             id="a key of a section below",
         ),
         pytest.param(
+            "policies:\n- use: Spread\nargs:\n  pods: {}\n",
+            "bayplan.yaml:5: args: unknown key; indent it, as a key of an entry of `policies`",
+            id="a key of a policy beside the list",
+        ),
+        pytest.param(
+            "policies:\n- use: Spread\n  args:\n  pods: {}\n",
+            "bayplan.yaml:5: policies[0].args: want a mapping, got nothing; indent its keys below it, or"
+            " leave it out",
+            id="keys of a mapping beside it",
+        ),
+        pytest.param(
             "policies:\n- use: Spread\n  pods: {}\n",
             "bayplan.yaml:5: policies[0].pods: unknown key; what the policy itself takes goes under `args`;"
             " known here: args, ",

@@ -343,6 +343,8 @@ def test_every_page_fits_the_screen_and_can_be_read(
             seen.page.screenshot(path=tmp_path / f"{name}-{scheme}-{width}.png")
 
             assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, name
+            if name == "one":
+                expect(seen.page.locator(".groups .help").first).to_be_visible()
             assert seen.page.evaluate(_FAINT) == [], name
             assert seen.page.evaluate(_FAINT_EDGES) == [], name
         assert seen.complaints == []

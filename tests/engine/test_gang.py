@@ -107,6 +107,10 @@ def test_nodes_in_no_rack_are_for_nobody_who_wants_one() -> None:
 
     assert found.misfit is not None
     assert found.misfit.sentence == "no node has the label rack."
+    assert not found.misfit.choice.found
+    refusal = found.misfit.choice.filtered.refusal(0)
+    assert refusal is not None
+    assert (refusal.reason.text, refusal.detail) == ("node lacks the label of the gang's domain", "rack")
 
 
 def test_those_who_have_a_node_decide_the_rack() -> None:
@@ -119,6 +123,7 @@ def test_those_who_have_a_node_decide_the_rack() -> None:
     gone = plan(IN_RACK, members(2), make_cluster(nodes), pinned="r3").misfit
     assert gone is not None
     assert gone.sentence == "no node has the label rack=r3."
+    assert gone.choice.feasible == []
 
 
 def test_the_rack_that_policies_like_most_is_tried_first() -> None:

@@ -12,7 +12,7 @@ from bayplan.authoring.hooks import HOOK
 from bayplan.authoring.lift import BadResult, UnknownNode
 from bayplan.authoring.registry import Hook
 from bayplan.engine.guard import Attempt, Interrupted, guarded, overrun
-from bayplan.testing import make_node, make_pod
+from bayplan.testing import make_cluster, make_node, make_pod
 
 
 class Unprintable(Exception):
@@ -198,9 +198,20 @@ class Shy:
         pytest.param(make_node("a"), "gizmo", "'Node' object has no attribute 'gizmo'"),
         pytest.param(bayplan, "filtr", "'filtr'; did you mean 'filter'?"),
         pytest.param(Shy(), "label", "'Shy' object has no attribute 'label'"),
+        pytest.param(make_cluster(["a"]).nodes.row(0), "status", "; write node.object.status"),
+        pytest.param(make_cluster(["a"]).nodes, "labels", "; a label is nodes[Label(KEY)]"),
         pytest.param({"cpu": 500}, "cpu", "'dict' object has no attribute 'cpu'; write ['cpu']"),
     ],
-    ids=["a node", "a pod", "far from any", "the module", "one that does not tell", "a key"],
+    ids=[
+        "a node",
+        "a pod",
+        "far from any",
+        "the module",
+        "one that does not tell",
+        "a part",
+        "a table",
+        "a key",
+    ],
 )
 def test_an_attribute_that_is_almost_there_is_suggested(thing: Any, attribute: str, said: str) -> None:
     _, failure, _ = guarded(RULE, Attempt(), lambda: getattr(thing, attribute))

@@ -133,6 +133,11 @@ def test_a_column_is_computed_once() -> None:
             "no column 'generation'; a label is nodes[Label('generation')]; `bayplan columns`",
             id="a label",
         ),
+        pytest.param(
+            "example.com/watts-free",
+            "no column 'example.com/watts-free'; a label is nodes[Label('example.com/watts-free')]",
+            id="a label with a domain",
+        ),
     ],
 )
 @pytest.mark.parametrize("nodes", [NODES, REQUEST_ONLY], ids=["pods known", "pods unknown"])

@@ -28,6 +28,8 @@ def import_module(name: str, path: Path) -> ModuleType:
         if error.name and not f"{name}.".startswith(f"{error.name}."):
             raise PolicyError(f"{name}: it imports {error.name!r}, which is not installed") from error
         _refuse_directory(path)
+        if path.is_file():
+            raise PolicyError(f"{path} is no policy: want a Python file, one that ends in .py") from error
         file = path.with_name(f"{path.name}.py")
         meant = f"; did you mean '{name}.py'?" if file.is_file() else did_you_mean(name, known_names())
         raise PolicyError(f"no policy {name!r}{meant or _WANTED}") from error
@@ -61,9 +63,16 @@ def import_file(path: Path) -> ModuleType:
             line = f":{error.lineno}" if error.lineno is not None else ""
             raise PolicyError(f"{file}{line}: {error.msg}") from error
         if isinstance(error, Exception | SystemExit) and not isinstance(error, PolicyError):
-            text = f"{type(error).__name__}: {safe_text(error, limit=_LONGEST)}{option_meant(error)}"
+            meant = _import_meant(error) or option_meant(error)
+            text = f"{type(error).__name__}: {safe_text(error, limit=_LONGEST)}{meant}"
             raise PolicyError(f"{_line_in(path, error)}: {shelf.plain(text)}") from error
         raise
+
+
+def _import_meant(error: BaseException) -> str:
+    """What to add to a file that uses ``bayplan`` without importing it."""
+    missing = isinstance(error, NameError) and error.name == "bayplan"
+    return "; add the line `import bayplan`" if missing else ""
 
 
 def _line_in(path: Path, error: BaseException) -> str:

@@ -147,7 +147,12 @@ def definitions(module: ModuleType) -> list[Definition]:
     if tree is not None:
         source = FileSource(tree, module)
         _check_lost(tree, Path(_origin(module)).name)
-    for _, function in loose:
+    for name, function in loose:
+        if "self" in inspect.signature(function).parameters:
+            raise PolicyError(
+                f"{where(function)} {name}: a function has no `self`; leave it out, or put the"
+                " function into a class with @bayplan.policy"
+            )
         setattr(function, HOOK, read_off(function, _spec(function), source))
     _check_marked([v for _, v in own if isinstance(v, type)], classes)
     sources = tuple((n, v) for n, v in own if isinstance(getattr(v, SOURCE, None), SourceSpec))

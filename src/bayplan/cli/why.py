@@ -16,6 +16,7 @@ _SELECTOR = "app.kubernetes.io/name=bayplan"
 _PORT = 8890
 _ASKING = ("server", "from_cluster", "selector", "port", "token_file", "journal")
 _EVALUATING = ("config", "snapshot", "profile")
+_PODS = ("pod", "pods", "po")
 # As kubectl calls them: whoever writes one of these does not mean a namespace.
 _OTHER_KINDS = (
     *("deploy", "deployment", "deployments", "sts", "statefulset", "statefulsets", "rs", "replicaset"),
@@ -92,6 +93,7 @@ def command(words: tuple[str, ...], manifest: str | None, output: str, **options
     from bayplan.cli.why_render import show_evaluated, show_reply
 
     _check_together(options, manifest)
+    _check_words(words, manifest)
     with explained():
         if manifest is None:
             show_reply(_ask(words, **options), output=output)
@@ -143,11 +145,20 @@ def _pod_key(words: tuple[str, ...], namespace: str | None) -> str:
     before, _, name = words[0].rpartition("/")
     if not name or "/" in before or before in _OTHER_KINDS:
         raise click.UsageError(f"{words[0]!r}: want pod/NAME or NAMESPACE/NAME")
-    if not before or before in ("pod", "pods", "po"):
+    if not before or before in _PODS:
         return f"{namespace or 'default'}/{name}"
     if namespace not in (None, before):
         raise click.UsageError(f"{words[0]!r} is in namespace {before}, and -n says {namespace}: give one")
     return words[0]
+
+
+def _check_words(words: tuple[str, ...], manifest: str | None) -> None:
+    """With -f the words are policies; a pod among them is a misunderstanding."""
+    for word in words if manifest is not None else ():
+        if word.partition("/")[0] in _PODS and not Path(word).exists():
+            raise click.UsageError(
+                f"{word!r}: -f tries the pod of the manifest; name policies, or leave out -f"
+            )
 
 
 def _check_together(options: dict[str, Any], manifest: str | None) -> None:

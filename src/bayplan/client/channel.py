@@ -30,6 +30,7 @@ _ANSWER_SECONDS = 30.0
 _JSON = "application/json"
 _NAME = f"bayplan/{VERSION}"
 """What audit logs and the metrics of the API server call us."""
+_OTHER_CA = "; is it the right server, and its CA the one in the kubeconfig?"
 
 
 class Channel:
@@ -274,4 +275,4 @@ def _network_error(error: Exception, *, doing: str) -> ConnectError:
         return NotSent(text)
     # A wrong certificate is no transient failure, and seen before anything is sent.
     wrong = isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError)
-    return Unsent(text) if wrong else Unreachable(text)
+    return Unsent(f"{text}{_OTHER_CA}") if wrong else Unreachable(text)

@@ -66,6 +66,11 @@ def default_kubeconfigs() -> list[Path]:
 def from_kubeconfig(*paths: Path, context: str = "") -> Connection:
     """The connection of a kubeconfig; of several files, the first to define a name wins."""
     cluster, user, namespace = read_kubeconfig(*paths, context=context)
+    if not cluster.server.startswith(("https://", "http://")):
+        raise ConnectError(
+            f"kubeconfig {paths[0]}: server {cluster.server!r} is no address, such as https://127.0.0.1:6443:"
+            " it begins with https:// or http://"
+        )
     try:
         files = FileContext(_files(cluster, user), lambda: _tls(cluster, *_pair(user)))
         return Connection(

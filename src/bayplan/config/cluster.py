@@ -22,7 +22,7 @@ def open_cluster(section: ClusterSection, base: Path) -> tuple[Snapshot | None, 
             )
     if section.nodes_only and section.source not in LIVE:
         raise ConfigError(
-            f"cluster.nodesOnly is of a cluster that is followed, and cluster.source is {section.source}:"
+            f"cluster.nodesOnly needs a cluster that is followed, and cluster.source is {section.source}:"
             " take it away, or give --kubeconfig or --in-cluster"
         )
     if section.source == "snapshot":

@@ -99,7 +99,8 @@ def explain(
     message = text[: at.start()] if at else text
     if unknown := _UNKNOWN.match(text):
         here = _walk(kind, steps)
-        hint = _further_down(unknown[1], here, path) or suggest(unknown[1], _names(here))
+        hint = _further_down(unknown[1], here, path) or _of_an_entry(unknown[1], kind, path)
+        hint = hint or suggest(unknown[1], _names(here))
         if path[:1] == ("policies",) and len(path) == _ENTRY and not hint.startswith(_MEANT):
             hint = f"; what the policy itself takes goes under `args`{hint}"
         return ConfigError(place(document, (*path, unknown[1])) + f": unknown key{hint}")
@@ -116,6 +117,8 @@ def explain(
 
 def _advice(message: str, document: Document, path: tuple[str | int, ...]) -> str:
     """What to do about a value of another type."""
+    if message == "Expected `object`, got `null`":
+        return "; indent its keys below it, or leave it out"
     # To YAML `no` and `on` are no words.
     if _NOT_TEXT.match(message):
         return "; put it in quotes"
@@ -188,6 +191,12 @@ def _further_down(key: str, info: Any, path: tuple[str | int, ...]) -> str:
         return ""
     places = [".".join((*map(str, path), *found)) for found in _places(key, info)]
     return f"{_MEANT} {' or '.join(map(repr, places))}?" if 0 < len(places) <= _FEW else ""
+
+
+def _of_an_entry(key: str, kind: Any, path: tuple[str | int, ...]) -> str:
+    """What to do with a key of a policy that is written beside ``policies``."""
+    known = _names(_walk(kind, ("policies", 0))) if not path else []
+    return "; indent it, as a key of an entry of `policies`" if key in known else ""
 
 
 def _places(key: str, info: Any) -> Iterator[tuple[str, ...]]:

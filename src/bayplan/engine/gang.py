@@ -17,7 +17,7 @@ from bayplan.engine.choose import Choice, choose
 from bayplan.engine.commit import allocate, allocates
 from bayplan.engine.cycle import Question, filter_and_score
 from bayplan.engine.gang_domains import Domain, read_domains, worth_trying
-from bayplan.engine.gang_record import over_all
+from bayplan.engine.gang_record import nowhere, over_all
 from bayplan.engine.guard import Attempt
 from bayplan.engine.memory import Memory
 from bayplan.engine.unschedulable import unschedulable
@@ -109,8 +109,11 @@ def plan_gang(
     if pinned:
         domains = [domain for domain in domains if domain.name == pinned]
     if first.filtered.error or not domains:
-        missing = f"no node has the label {label.key}" + (f"={pinned}" if pinned else "")
-        return _nowhere(Misfit(pods[0], first, f"{missing}.", first.filtered.error))
+        missing = label.key + (f"={pinned}" if pinned else "")
+        error = first.filtered.error
+        choice = first if error else Choice(nowhere(pods[0], here, missing), None)
+        misfit = Misfit(pods[0], choice, f"no node has the label {missing}.", error)
+        return Plan((), misfit=misfit, misfits=(misfit,), first=first)
     best: Plan | None = None
     misfits: tuple[Misfit, ...] = ()
     for domain in worth_trying(domains, policies, len(pods)):
@@ -124,10 +127,6 @@ def plan_gang(
             break
     assert best is not None, "there is a domain, and one at least is tried"
     return replace(best, misfits=misfits, domains=len(domains), first=first)
-
-
-def _nowhere(misfit: Misfit) -> Plan:
-    return Plan((), misfit=misfit, misfits=(misfit,))
 
 
 class _Trying:

@@ -20,6 +20,12 @@ OUTSIDE = Reason(
     helped_by=_ROOM,
     advice="the whole gang would have to fit into another domain",
 )
+UNLABELLED = Reason(
+    "node lacks the label of the gang's domain",
+    detail="{label}",
+    helped_by=frozenset({"nodes"}),
+    advice="a node would have to get the label, or the gang to name another one",
+)
 WAITS = Reason(
     "pod waits for its gang",
     detail="{said}",
@@ -38,6 +44,13 @@ def waits(pod: Pod, cluster: Snapshot, said: str) -> Decision:
     verdict = WAITS.where(np.ones(len(nodes), dtype=np.bool_), said=said)
     refused_by = np.zeros(len(nodes), dtype=np.int16)
     return Decision(pod, nodes, (Outcome(_TOGETHER, 0.0, verdict),), refused_by)
+
+
+def nowhere(pod: Pod, cluster: Snapshot, label: str) -> Decision:
+    """The decision about a member whose gang has no domain: no node has the label."""
+    nodes = cluster.nodes
+    verdict = UNLABELLED.where(np.ones(len(nodes), dtype=np.bool_), label=label)
+    return Decision(pod, nodes, (Outcome(_DOMAIN, 0.0, verdict),), np.zeros(len(nodes), dtype=np.int16))
 
 
 def over_all(judged: Decision, cluster: Snapshot, domain: Domain) -> Decision:

@@ -14,6 +14,8 @@ from typing import Literal, TypeVar
 from bayplan.authoring.lift import BadResult, UnknownNode
 from bayplan.authoring.raised import option_meant, printable, safe_text
 from bayplan.authoring.registry import Hook
+from bayplan.snapshot.row import Node
+from bayplan.snapshot.table import NodeTable
 
 T = TypeVar("T")
 
@@ -153,6 +155,14 @@ def _instead(error: BaseException, line: str | None) -> str:
     return f"; write .get({safe_text(error)}) where it may be missing"
 
 
+_ELSEWHERE: dict[tuple[type, str], str] = {
+    **{(Node, part): f"write node.object.{part}" for part in ("metadata", "spec", "status")},
+    (NodeTable, "labels"): "a label is nodes[Label(KEY)]",
+    (NodeTable, "annotations"): "an annotation is nodes[NodeAnnotation(KEY)]",
+}
+"""Where something is that people look for at another place."""
+
+
 def _meant(error: BaseException) -> str:
     """``; did you mean 'labels'?`` after ``node.label``; Python says so only in a traceback."""
     if isinstance(error, ValueError) and "truth value of an array" in safe_text(error):
@@ -164,8 +174,10 @@ def _meant(error: BaseException) -> str:
     if not isinstance(error, AttributeError) or not error.name or error.obj is None:
         return ""
     try:
-        if isinstance(error.obj, dict) and error.name in error.obj:
-            return f"; write [{error.name!r}]"
+        a_key = isinstance(error.obj, dict) and error.name in error.obj
+        there = f"write [{error.name!r}]" if a_key else _ELSEWHERE.get((type(error.obj), error.name))
+        if there:
+            return f"; {there}"
         # A module's own message is better than a guess.
         known = [] if isinstance(error.obj, ModuleType) else [n for n in dir(error.obj) if n[0] != "_"]
         close = difflib.get_close_matches(error.name, known, n=1)

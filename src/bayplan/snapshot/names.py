@@ -25,8 +25,11 @@ def unknown_column(name: str, resources: Sequence[str]) -> UnknownColumn:
         return UnknownColumn(f"no column {name!r}{resource_meant(resource, resources, aspect=aspect)}")
     # Also columns that need pods: a typo in cpu.free is reported as a typo first.
     known = column_names(resources)
-    if "/" in name:
+    if "/" in resource:
         # A policy may read an extended resource that no node has.
         known += [f"{resource}.{each}" for each in ASPECTS]
+    elif "/" in name and name not in resources:
+        # No aspect, so it is a label, however much it looks like a resource of the same domain.
+        known = []
     label = f"; a label is nodes[Label({name!r})]; `bayplan columns` lists all columns"
     return UnknownColumn(f"no column {name!r}{did_you_mean(name, known) or label}")

@@ -115,7 +115,7 @@ def _groups(entry: Entry, query: NodeQuery) -> Child:
                 tag("a", reason.text, href=address, aria_current="true" if here else None),
                 voice.policy,
                 tag("td", examples, more, class_="quiet wide"),
-                tag("td", what_would_help(reason), class_="quiet wide") if helped else Html(""),
+                tag("td", what_would_help(reason), class_="quiet help") if helped else Html(""),
             ]
         )
     head: list[Child] = [
@@ -124,7 +124,7 @@ def _groups(entry: Entry, query: NodeQuery) -> Child:
         "Reason",
         "Policy",
         tag("th", "Such as", scope="col", class_="wide"),
-        tag("th", "What would help", scope="col", class_="wide") if helped else Html(""),
+        tag("th", "What would help", scope="col") if helped else Html(""),
     ]
     return table(head, rows, caption="Why nodes were refused", class_="groups")
 

@@ -143,7 +143,9 @@ def _explained(message: str, text: str, variables: Sequence[str]) -> CompileErro
         what = "function" if called else "name"
         # The library's offset is behind the name.
         offset = max(text.rfind(name, 0, offset + len(name)), 0)
-        wrong = f"unknown {what} {name!r}{suggest(name, known) or _variables(variables)}"
+        elsewhere = name in OBJECTS and not called
+        hint = _variables(variables) if elsewhere else suggest(name, known) or _variables(variables)
+        wrong = f"unknown {what} {name!r}{hint}"
         if called and name in known:
             wrong = f"{name!r} is not called with so many arguments, or not on this"
         elif called and (instead := function_instead(text, offset)):
