@@ -138,7 +138,7 @@ async def test_a_source_that_fails_keeps_its_values_until_they_are_too_old() -> 
         pytest.param(KeyboardInterrupt(), "it raised KeyboardInterrupt", id="what Ctrl-C raises"),
         pytest.param(GeneratorExit(), "it raised GeneratorExit", id="what ends a generator"),
         pytest.param(Unspeakable(), "Unspeakable: (its text cannot be printed)", id="a broken text"),
-        pytest.param(Worse(), "what it raised cannot be printed", id="a text that would end us"),
+        pytest.param(Worse(), "it raised Worse: (its text cannot be printed)", id="a text that would end us"),
         pytest.param(ValueError(), "ValueError: ", id="no text"),
         pytest.param(RuntimeError("x" * 9999), f"RuntimeError: {'x' * 1999}…", id="a long text"),
     ],

@@ -1,6 +1,7 @@
 """A source whose calls hang in threads: it fills its own, takes none from others, and holds up no end."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import threading
@@ -171,6 +172,29 @@ def test_the_end_does_not_wait_for_a_call_that_hangs(factory: Callable[[], Any])
         assert time.monotonic() - start < 20
     finally:
         source.released.set()
+
+
+@pytest.mark.parametrize("factory", _LOOPS)
+def test_the_end_does_not_wait_for_a_call_that_goes_on_when_it_is_cancelled(
+    factory: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = False
+
+    async def stubborn(_: SourceHttp) -> Mapping[str, Any]:
+        while not ended:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+        return {}
+
+    async def main() -> str:
+        poller = _poller(stubborn)
+        await poller.ask()
+        return poller.error
+
+    assert run_apart(main(), loop_factory=factory) == "no answer in 0.05 s"
+    ended = True
+    assert "goes on although it was cancelled" in caplog.text
+    caplog.clear()
 
 
 def test_a_program_whose_source_hangs_ends(tmp_path: Path) -> None:

@@ -62,10 +62,7 @@ class Calls:
                 return by_field(values)
             return await asyncio.get_running_loop().run_in_executor(self._converting, by_field, values)
         except BaseException as error:
-            try:
-                return self._told(error)
-            except BaseException:
-                return "what it raised cannot be printed"
+            return self._told(error)
 
     def _told(self, error: BaseException) -> str:
         if isinstance(error, TimeoutError):

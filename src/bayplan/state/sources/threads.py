@@ -6,6 +6,7 @@ end.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,11 +16,15 @@ from typing import Any, ParamSpec, TypeVar
 
 from bayplan.client.daemon_threads import DaemonThreads
 
+log = logging.getLogger(__name__)
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 AT_ONCE = min(32, (os.cpu_count() or 1) + 4)
 """How many calls may run at once: as many as in Python's own pool."""
+
+_GRACE_SECONDS = 1.0
 
 OWN: ContextVar[DaemonThreads | None] = ContextVar("bayplan_source_threads", default=None)
 """The threads of the source whose code is running."""
@@ -52,7 +57,28 @@ async def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 def run_apart(
     main: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> T:
-    """Run a coroutine as `asyncio.run` does, with `ThreadsByCaller` as the loop's default executor."""
+    """Run a coroutine as `asyncio.run` does, with `ThreadsByCaller` as the loop's default executor.
+
+    At the end it does not wait for tasks that go on although they were cancelled.
+    """
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.get_loop().set_default_executor(ThreadsByCaller())
-        return runner.run(main)
+        return runner.run(_and_let_go(main))
+
+
+async def _and_let_go(main: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await main
+    finally:
+        await _let_go({task for task in asyncio.all_tasks() if task is not asyncio.current_task()})
+
+
+async def _let_go(others: "set[asyncio.Task[Any]]") -> None:
+    """Cancel the tasks; the loop's end, which waits for every task that it knows, forgets those that stay."""
+    for task in others:
+        task.cancel()
+    if others:
+        _, stay = await asyncio.wait(others, timeout=_GRACE_SECONDS)
+        for task in stay:
+            log.warning("a call of a source goes on although it was cancelled; the program ends without it")
+            asyncio._unregister_task(task)
