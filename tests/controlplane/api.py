@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.controlplane.clearing import clear
-from tests.controlplane.client import Client, Json
+from tests.controlplane.client import ApiError, Client, Json, path_of
 from tests.controlplane.manifests import node_manifest, pod_manifest
 from tests.controlplane.processes import Child
 from tests.controlplane.waiting import wait_until
@@ -39,7 +39,7 @@ class Api(Client):
         return self.create("pods", manifest, namespace=namespace)
 
     def create_priority_class(self, name: str, value: int, *, preempt: bool = True) -> Json:
-        """Create a priority class, which preempts lower ones or does not."""
+        """Create a priority class, which preempts lower ones or does not; pods may have it from now on."""
         manifest = {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
@@ -47,7 +47,21 @@ class Api(Client):
             "value": value,
             "preemptionPolicy": "PreemptLowerPriority" if preempt else "Never",
         }
-        return self.create("priorityclasses", manifest)
+        made = self.create("priorityclasses", manifest)
+        what = f"the API server knows priority class {name}"
+        wait_until(lambda: self.admits(name, value), PATIENCE_SECONDS, what=what)
+        return made
+
+    def admits(self, priority_class: str, value: int) -> bool:
+        """Whether pods may have this class, with this value; the API server follows classes by a watch."""
+        pod = pod_manifest("trial", priority_class=priority_class)
+        try:
+            made = self.request("POST", f"{path_of('pods')}?dryRun=All", body=pod)
+        except ApiError as error:
+            if error.reason != "Forbidden":
+                raise
+            return False
+        return bool(made["spec"]["priority"] == value)
 
     def create_namespace(self, name: str, labels: dict[str, str] | None = None) -> Json:
         """Create a namespace."""
