@@ -72,20 +72,24 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def measure(plan: Plan) -> Iterator[Run]:
-    """Run after run, each on a cluster that is as it was before."""
+    """Run after run, each on a cluster that is as it was before; each round on a new one."""
     for nodes in plan.sizes:
-        with (
-            tempfile.TemporaryDirectory(prefix="bayplan-bench-") as made,
-            ControlPlane(find_or_build(), apiserver_flags=APISERVER_FLAGS) as plane,
-        ):
-            folder = Path(made)
-            world = make_world(plane, folder, nodes=nodes)
-            warming = min(plan.pods, _WARMING_PODS)
-            run(world, VARIANTS[0], number=-1, nodes=nodes, pods=warming, folder=folder / "warming")
-            for number in range(plan.rounds):
-                for variant in plan.order(number):
-                    where = folder / f"{number}-{variant.key}"
-                    yield run(world, variant, number=number, nodes=nodes, pods=plan.pods, folder=where)
+        for number in range(plan.rounds):
+            yield from measure_round(plan, number, nodes=nodes)
+
+
+def measure_round(plan: Plan, number: int, *, nodes: int) -> Iterator[Run]:
+    """One round, on an API server of its own: with every run it grows by 100 MB, and becomes slower."""
+    with (
+        tempfile.TemporaryDirectory(prefix="bayplan-bench-") as made,
+        ControlPlane(find_or_build(), apiserver_flags=APISERVER_FLAGS) as plane,
+    ):
+        folder = Path(made)
+        world = make_world(plane, folder, nodes=nodes)
+        warming = min(plan.pods, _WARMING_PODS)
+        run(world, VARIANTS[0], number=-1, nodes=nodes, pods=warming, folder=folder / "warming")
+        for variant in plan.order(number):
+            yield run(world, variant, number=number, nodes=nodes, pods=plan.pods, folder=folder / variant.key)
 
 
 def say(found: Run, *, done: int, plan: Plan, elapsed_seconds: float) -> None:
