@@ -230,21 +230,23 @@ class Entry(Struct, frozen=True, eq=False, kw_only=False):
     @property
     def shared(self) -> Sequence[object]:
         """Objects that other entries may hold too: names of nodes, values and labels, reasons."""
-        values = (v for voice in self.voices for by_name in voice.values for v in by_name.values())
-        strings = (value.values for value in values if isinstance(value, Strings))
-        reasons = (reason for voice in self.voices for reason in voice.reasons)
-        return [self.names, *self.pod.shared, *strings, *reasons]
+        found: list[object] = [self.names, *self.pod.shared]
+        for voice in self.voices:
+            found += voice.reasons
+            for by_name in voice.values:
+                found += [value.values for value in by_name.values() if isinstance(value, Strings)]
+        return found
 
 
 def shared_bytes(shared: Any) -> int:
     """Roughly the size of an object that entries share: its ``nbytes``, or that of texts or of a reason."""
+    if isinstance(shared, Reason):
+        return _REASON_BYTES + len(shared.text) + len(shared.detail) + len(shared.advice)
     known = getattr(shared, "nbytes", None)
     if known is not None:
         return int(known)
     if isinstance(shared, Mapping):
         return sum(2 * _TEXT_BYTES + len(name) + len(str(value)) for name, value in shared.items())
-    if isinstance(shared, Reason):
-        return _REASON_BYTES + len(shared.text) + len(shared.detail) + len(shared.advice)
     # Node names are about equally long, so the first one stands for all.
     return len(shared) * (_TEXT_BYTES + len(shared[0])) if shared else 0
 

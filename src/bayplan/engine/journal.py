@@ -154,19 +154,23 @@ class Journal:
 
     def _share(self, entry: Entry) -> int:
         """Count the entry's shared objects; returns the bytes of those that no other entry holds."""
-        fresh = 0
+        fresh, holders = 0, self._holders
         for shared in entry.shared:
-            self._holders[id(shared)] += 1
-            fresh += shared_bytes(shared) if self._holders[id(shared)] == 1 else 0
+            others = holders.get(id(shared), 0)
+            holders[id(shared)] = others + 1
+            if not others:
+                fresh += shared_bytes(shared)
         return fresh
 
     def _unshare(self, entry: Entry) -> int:
         """Release the entry's shared objects; returns the bytes of those that no other entry holds."""
-        freed = 0
+        freed, holders = 0, self._holders
         for shared in entry.shared:
-            self._holders[id(shared)] -= 1
-            if not self._holders[id(shared)]:
-                del self._holders[id(shared)]
+            others = holders[id(shared)] - 1
+            if others:
+                holders[id(shared)] = others
+            else:
+                del holders[id(shared)]
                 freed += shared_bytes(shared)
         return freed
 
