@@ -253,6 +253,8 @@ def shared_bytes(shared: Any) -> int:
 
 def value_bytes(value: Any) -> int:
     """Roughly the size of a detail's value, or of a column or list of values."""
+    if type(value) is np.ndarray and not value.dtype.hasobject:
+        return value.nbytes
     codes = getattr(value, "codes", value)
     if isinstance(codes, np.ndarray):
         return int(codes.nbytes) + (sum(map(getsizeof, codes.flat)) if codes.dtype.hasobject else 0)

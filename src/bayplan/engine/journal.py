@@ -235,8 +235,8 @@ def chosen(values: Mapping[str, Any], places: NDArray[np.intp], count: int | Non
 def _chosen(value: Any, places: NDArray[np.intp], count: int | None) -> Any:
     array = isinstance(value, np.ndarray) and value.ndim
     column = hasattr(value, "take") and hasattr(value, "codes")
-    several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    if not (array or column or several):
+    # Last, since the check for any sequence is slow.
+    if not (array or column or (isinstance(value, Sequence) and not isinstance(value, str | bytes))):
         return value
     if len(value) != count and (count is not None or not places.size or places.max() >= len(value)):
         return value
