@@ -225,6 +225,14 @@ def test_labels_that_pods_of_a_controller_share_are_counted_once() -> None:
     assert sizes[2] - sizes[1] < 5000
 
 
+def test_decisions_over_all_nodes_share_their_rows() -> None:
+    first, second = written(Journal(), CLUSTER)
+
+    assert first.rows is second.rows
+    assert first.rows.tolist() == list(range(len(CLUSTER.nodes)))
+    assert not first.rows.flags.writeable
+
+
 def test_one_decision_is_kept_however_large_it_is() -> None:
     journal = Journal(max_bytes=1)
 

@@ -5,6 +5,7 @@ columns of its parent, so that labels are parsed once for the whole cluster.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import repeat
 from typing import Any, overload
 
@@ -302,9 +303,10 @@ class NodeTable:
     def origin(self) -> tuple[Sequence[str], NDArray[np.uint32]]:
         """The names of all nodes of the root table, and the rows of this table in it.
 
-        Successive tables share their names, so that keeping this costs little.
+        Successive tables share their names, and whole tables their rows, so that keeping this costs little.
         """
-        return self._root()[0].names, self.rows.astype(np.uint32)
+        root, rows = self._root()
+        return root.names, _every_row(len(root)) if rows is None else rows.astype(np.uint32)
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -479,3 +481,11 @@ class NodeTable:
 
     def __repr__(self) -> str:
         return f"NodeTable({len(self)} nodes)"
+
+
+@lru_cache(maxsize=8)
+def _every_row(count: int) -> NDArray[np.uint32]:
+    """The rows of a table of that many nodes: entries of the journal share them, as they share its names."""
+    rows = np.arange(count, dtype=np.uint32)
+    rows.flags.writeable = False
+    return rows
