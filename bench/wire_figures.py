@@ -37,6 +37,8 @@ class Times:
     round_p50: list[float]
     p99_without: list[float]
     """The same over all rounds but one, for each round."""
+    p99_later: float | None = None
+    """Without the first call of each round, which comes after a pause; not in older recordings."""
 
     @classmethod
     def of(cls, rounds: Sequence[Sequence[float]]) -> "Times":
@@ -44,7 +46,15 @@ class Times:
         every = [seconds for one in rounds for seconds in one]
         without = [_p99([*rounds[:one], *rounds[one + 1 :]] or rounds) for one in range(len(rounds))]
         medians = [statistics.median(one) * 1000 for one in rounds]
-        return cls(len(every), statistics.median(every) * 1000, _p99(rounds), medians, without)
+        later = [one[1:] for one in rounds if len(one) > 1]
+        return cls(
+            calls=len(every),
+            p50=statistics.median(every) * 1000,
+            p99=_p99(rounds),
+            round_p50=medians,
+            p99_without=without,
+            p99_later=_p99(later) if later else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,11 @@ class Line:
         """Of all calls."""
         each = _divided(self.times[peer].p99_without, self.times[OURS].p99_without)
         return Ratio(self.times[peer].p99 / self.times[OURS].p99, min(each), max(each))
+
+    def p99_later(self, peer: str) -> float | None:
+        """Of all calls but the first of each round."""
+        theirs, ours = self.times[peer].p99_later, self.times[OURS].p99_later
+        return theirs / ours if theirs is not None and ours is not None else None
 
     @property
     def counts(self) -> bool:
@@ -150,16 +165,20 @@ def _cells(line: Line, peers: Sequence[str]) -> Iterator[str]:
 
 
 def _aim(lines: Sequence[Line]) -> str:
-    missed = [
-        f"{line.request}, {line.verb}: {number(ratio.value)} at {figure}"
-        for line in lines
-        for figure, ratio in (("p50", line.p50(REFERENCE)), ("p99", line.p99(REFERENCE)))
-        if line.counts and ratio.value < TARGET
-    ]
+    missed = [said for line in lines if line.counts for said in _missed(line)]
     aim = f"{TARGET:g} times as fast as {REFERENCE}, at p50 and p99, with full nodes and from 500 names on"
     if not missed:
         return f"The aim, {aim}, is reached everywhere."
     return f"The aim is {aim}. Bold is what misses it:\n\n" + "\n".join(f"- {one}" for one in missed)
+
+
+def _missed(line: Line) -> Iterator[str]:
+    p50, p99, later = line.p50(REFERENCE).value, line.p99(REFERENCE).value, line.p99_later(REFERENCE)
+    if p50 < TARGET:
+        yield f"{line.request}, {line.verb}: {number(p50)} at p50"
+    if p99 < TARGET:
+        without = "" if later is None else f" ({number(later)} without the first call of each round)"
+        yield f"{line.request}, {line.verb}: {number(p99)} at p99{without}"
 
 
 def _p99(rounds: Sequence[Sequence[float]]) -> float:

@@ -10,7 +10,7 @@ import pytest
 from bench import wire
 from bench.peers_built import PeerMissing
 from bench.wire import QUICK, SIZES, VERBS, Size, measure
-from bench.wire_figures import FULL, NAMES, REFERENCE, Recorded, Times, picture, table, text
+from bench.wire_figures import FULL, NAMES, OURS, REFERENCE, Recorded, Times, picture, table, text
 from bench.wire_servers import Peers
 from tests.bench.go_peer import require_go
 from tests.bench.wire_lines import line
@@ -81,6 +81,21 @@ def test_what_misses_the_aim_is_bold_and_told(mode: str, nodes: int, *, bold: bo
     assert (f"- {mode}, {nodes}, filter: 2.0 at p50" in said) is bold
     assert ("is reached everywhere" in said) is not bold
     assert "**5.0" not in said
+
+
+def test_a_missed_p99_is_told_without_the_calls_after_a_pause_too() -> None:
+    cold_first = Times.of([[0.004] + [0.001] * 19] * 5)
+    missed = dataclasses.replace(line(4.0), times={OURS: cold_first, REFERENCE: Times.of([[0.004] * 20] * 5)})
+
+    assert (cold_first.p99, cold_first.p99_later) == pytest.approx((4.0, 1.0))
+    assert "filter: 1.0 at p99 (4.0 without the first call of each round)" in text([missed])
+
+
+def test_recordings_without_that_figure_are_told_without_it() -> None:
+    older = Times(calls=400, p50=1.0, p99=4.0, round_p50=[1.0], p99_without=[4.0])
+    missed = dataclasses.replace(line(4.0), times={OURS: older, REFERENCE: older})
+
+    assert "filter: 1.0 at p99\n" in text([missed])
 
 
 def test_it_says_how_busy_the_machine_was() -> None:
