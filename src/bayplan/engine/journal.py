@@ -156,8 +156,9 @@ class Journal:
         """Count the entry's shared objects; returns the bytes of those that no other entry holds."""
         fresh, holders = 0, self._holders
         for shared in entry.shared:
-            others = holders.get(id(shared), 0)
-            holders[id(shared)] = others + 1
+            key = id(shared)
+            others = holders.get(key, 0)
+            holders[key] = others + 1
             if not others:
                 fresh += shared_bytes(shared)
         return fresh
@@ -166,11 +167,12 @@ class Journal:
         """Release the entry's shared objects; returns the bytes of those that no other entry holds."""
         freed, holders = 0, self._holders
         for shared in entry.shared:
-            others = holders[id(shared)] - 1
+            key = id(shared)
+            others = holders[key] - 1
             if others:
-                holders[id(shared)] = others
+                holders[key] = others
             else:
-                del holders[id(shared)]
+                del holders[key]
                 freed += shared_bytes(shared)
         return freed
 
@@ -214,14 +216,18 @@ def refused_rows(
     """The rows that a verdict refuses, their codes, and the values of its details for these rows."""
     if verdict is None:
         return None, None, ()
-    # Most filters refuse nothing, and counting is fast; `nonzero` is faster on bools than on numbers.
-    if not np.count_nonzero(verdict.codes):
+    # Most filters refuse nothing, some cannot for lack of a reason, and counting is fast; `nonzero` is faster
+    # on bools than on numbers.
+    if not verdict.reasons or not np.count_nonzero(verdict.codes):
         return _NO_ROWS, _NO_CODES, ()
     refused = verdict.refused.nonzero()[0]
     places = refused if verdict.places is None else verdict.places[refused]
     count = len(verdict.codes) if verdict.places is None else None
     values = tuple(chosen(by_name, places, count) for by_name in verdict.values)
-    return refused.astype(np.uint32), verdict.codes[refused], values
+    # With one reason each code is 1, and need not be fetched.
+    one = len(verdict.reasons) == 1
+    codes = np.ones(len(refused), dtype=np.int16) if one else verdict.codes[refused]
+    return refused.astype(np.uint32), codes, values
 
 
 def chosen(values: Mapping[str, Any], places: NDArray[np.intp], count: int | None) -> dict[str, Any]:
@@ -234,7 +240,7 @@ def chosen(values: Mapping[str, Any], places: NDArray[np.intp], count: int | Non
 
 def _chosen(value: Any, places: NDArray[np.intp], count: int | None) -> Any:
     array = isinstance(value, np.ndarray) and value.ndim
-    column = hasattr(value, "take") and hasattr(value, "codes")
+    column = not array and hasattr(value, "take") and hasattr(value, "codes")
     # Last, since the check for any sequence is slow.
     if not (array or column or (isinstance(value, Sequence) and not isinstance(value, str | bytes))):
         return value
