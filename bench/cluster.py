@@ -23,7 +23,7 @@ import msgspec
 from bench.cluster_figures import picture, summaries, tables
 from bench.cluster_run import Run, run
 from bench.cluster_variants import VARIANTS, Variant
-from bench.cluster_world import APISERVER_FLAGS, make_world
+from bench.cluster_world import APISERVER_ENV, APISERVER_FLAGS, make_world
 from bench.peers_built import GO_PEERS, PeerMissing, find_go
 from bench.report import check_markers, describe, machine, write_between_markers
 from tests.controlplane.binaries import BinariesMissing, BuildFailed, find_or_build
@@ -82,7 +82,7 @@ def measure_round(plan: Plan, number: int, *, nodes: int) -> Iterator[Run]:
     """One round, on an API server of its own: with every run it grows by 100 MB, and becomes slower."""
     with (
         tempfile.TemporaryDirectory(prefix="bayplan-bench-") as made,
-        ControlPlane(find_or_build(), apiserver_flags=APISERVER_FLAGS) as plane,
+        ControlPlane(find_or_build(), apiserver_flags=APISERVER_FLAGS, apiserver_env=APISERVER_ENV) as plane,
     ):
         folder = Path(made)
         world = make_world(plane, folder, nodes=nodes)

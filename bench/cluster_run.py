@@ -94,6 +94,7 @@ def run(world: World, variant: Variant, *, number: int, nodes: int, pods: int, f
     """Let `variant` place all pods, and leave the cluster as it was."""
     folder.mkdir(parents=True)
     with world.waiting_pods(pods):
+        collections = world.collections()
         with asked(variant, world.plane, folder=folder, nodes=world.file) as extender:
             extenders = [extender.entry] if extender else []
             with world.plane.scheduler(extenders=extenders) as scheduler:
@@ -102,6 +103,7 @@ def run(world: World, variant: Variant, *, number: int, nodes: int, pods: int, f
                 others_cores = _others_cores(first, last)
                 page = scheduler.metrics()
         problems = wrong_attempts(page) + missing_events(last.events, pods)
+        problems += garbage_collected(world.collections() - collections)
         if variant.key != NONE:
             problems += wrong_places(world.places(), world.ssd)
     figures = between(first, last, page=page, others_cores=others_cores)
@@ -148,6 +150,11 @@ def wrong_places(places: Iterable[str | None], allowed: Collection[str]) -> list
 def missing_events(written: int, pods: int) -> list[str]:
     """Pods without an Event: they are not bound, or kube-scheduler gave their Event up."""
     return [] if written == pods else [f"{written:,} Events for {pods:,} pods"]
+
+
+def garbage_collected(times: int) -> list[str]:
+    """Collections of garbage by the API server: each is work that other runs did not have."""
+    return [f"the API server collected garbage {times} times"] if times else []
 
 
 def _moment(world: World, scheduler: Scheduler, extender: Asked | None, *, events: int) -> Moment:

@@ -22,6 +22,7 @@ from bench.cluster_run import (
     Quantiles,
     Run,
     between,
+    garbage_collected,
     missing_events,
     wrong_attempts,
     wrong_places,
@@ -159,6 +160,11 @@ def test_without_a_pod_between_two_moments_nothing_is_measured() -> None:
 def test_a_pod_without_an_event_is_a_problem() -> None:
     assert missing_events(2_000, 2_000) == []
     assert missing_events(1_999, 2_000) == ["1,999 Events for 2,000 pods"]
+
+
+def test_a_run_in_which_the_api_server_collected_garbage_is_a_problem() -> None:
+    assert garbage_collected(0) == []
+    assert garbage_collected(2) == ["the API server collected garbage 2 times"]
 
 
 def test_attempts_in_vain_are_problems() -> None:

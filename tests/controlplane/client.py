@@ -98,6 +98,17 @@ class Client:
         content_type: str = "application/json",
     ) -> str:
         """Send one request; the body of the answer, or `ApiError`."""
+        return self.read(method, path, body=body, content_type=content_type).decode()
+
+    def read(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        """As `text`, for answers that are no text."""
         if time.monotonic() - self._last_used > IDLE_SECONDS:
             self.close()
         headers = {**self._headers, "Content-Type": content_type}
@@ -105,14 +116,14 @@ class Client:
         try:
             self._connection.request(method, path, body=payload, headers=headers)
             response = self._connection.getresponse()
-            text = response.read().decode()
+            answer = response.read()
         except (OSError, http.client.HTTPException):
             self.close()
             raise
         self._last_used = time.monotonic()
         if not 200 <= response.status < 300:
-            raise ApiError(method, path, status=response.status, body=text)
-        return text
+            raise ApiError(method, path, status=response.status, body=answer.decode(errors="replace"))
+        return answer
 
     def request(
         self,

@@ -60,9 +60,12 @@ class ControlPlane:
     etcd_url: str
     apiserver: Child
 
-    def __init__(self, binaries: Path, *, apiserver_flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self, binaries: Path, *, apiserver_flags: Sequence[str] = (), apiserver_env: Mapping[str, str] = {}
+    ) -> None:
         self.binaries = binaries
         self._flags = apiserver_flags
+        self._env = apiserver_env
         self._stack = ExitStack()
         self._numbers = itertools.count(1)
 
@@ -94,7 +97,8 @@ class ControlPlane:
     def start_apiserver(self) -> None:
         """Start it, also after it was killed: same port, same etcd; return when it is ready."""
         argv = [*self._apiserver_argv, f"--secure-port={self._port}"]
-        self.apiserver = Child("kube-apiserver", argv, log=self.directory / "kube-apiserver.log")
+        log = self.directory / "kube-apiserver.log"
+        self.apiserver = Child("kube-apiserver", argv, log=log, env=self._env)
         self.apiserver.wait_until(lambda: _apiserver_ready(self.api), READY_SECONDS)
 
     def save(self) -> Path:
