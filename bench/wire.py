@@ -39,8 +39,8 @@ class Size:
     pods: int
 
 
-# In ten rounds at least 100 calls of each: fewer have no p99. Of small requests there are more: the first call
-# of a round comes after a pause, and with 100 calls a round p99 would tell of those calls alone.
+# In ten rounds at least 100 calls of each: fewer have no p99. Of small requests there are more: the first
+# call of a round comes after a pause, and with 100 calls a round p99 would tell of those calls alone.
 SIZES = (
     Size(NAMES, 100, 400),
     Size(NAMES, 500, 400),
