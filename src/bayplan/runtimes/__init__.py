@@ -5,6 +5,7 @@
 Shared by the doors:
 
 - `workers` (with `one_core`, `noted`): policy threads with deadlines for hooks.
+- `forked`: keeps processes that hooks fork apart from the server.
 - `generation`, `generations`, `reload`: the policies in force, and how a reload replaces them.
 - `shadow`, `understudy`, `rejudge`, `candidates`: a candidate configuration beside the live one.
 - `listener`, `handshakes`, `connection`, `crowd`, `ops`, `plain`: sockets, TLS, and the ops port.

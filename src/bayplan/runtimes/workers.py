@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 from bayplan.authoring.raised import safe_text
 from bayplan.authoring.registry import Hook
 from bayplan.engine.guard import Attempt, Failure, Interrupted, overrun
+from bayplan.runtimes.forked import end_child
 from bayplan.runtimes.one_core import OneCore
 
 T = TypeVar("T")
@@ -194,6 +195,7 @@ class _Worker(threading.Thread):
                 # After the deadline the caller has gone, and nothing would watch the hooks.
                 if time.monotonic() < job.deadline:
                     job.run()
+                    end_child()
                 # From here on the thread cannot be abandoned, and so not be interrupted while it is idle.
                 with self._lock:
                     self._job = None

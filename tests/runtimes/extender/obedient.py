@@ -17,6 +17,8 @@ from bayplan.testing import make_cluster, make_node
 
 POLICY = '''
 import json
+import multiprocessing
+import os
 import pathlib
 import re
 import time
@@ -66,6 +68,18 @@ def obey(pod):
         raise Panic
     if what == "exit":
         raise SystemExit(3)
+    if what == "fork":
+        child = os.fork()
+        if child:
+            pathlib.Path(pod.annotations["file"]).write_text(str(child))
+        else:
+            time.sleep(float(pod.annotations["seconds"]))
+    if what == "terminate a process":
+        process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        process.start()
+        process.terminate()
+        process.join(2)
+        pathlib.Path(pod.annotations["file"]).write_text(str(process.exitcode))
 
 
 class Panic(BaseException):

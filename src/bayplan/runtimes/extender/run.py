@@ -19,6 +19,7 @@ from bayplan.runtimes.extender.freed_memory import keep_freed_memory
 from bayplan.runtimes.extender.options import Options, changed, options_from
 from bayplan.runtimes.extender.serve import Server
 from bayplan.runtimes.fast_loop import run_in_fast_loop
+from bayplan.runtimes.forked import keep_children_apart
 from bayplan.runtimes.listener import is_loopback, written
 from bayplan.runtimes.reload import Reloader
 from bayplan.runtimes.shadow import shadow_options
@@ -56,6 +57,7 @@ async def _serve(files: Sequence[str], flags: Flags, loaded: Loaded, options: Op
     reloader = Reloader(files, flags, loaded, adopt=adopt, on_result=server.metrics.reloaded)
     server.reload_problem = lambda: reloader.problem
     server.stop_on_signals()
+    keep_children_apart()
 
     def ask() -> None:
         reloader.ask()

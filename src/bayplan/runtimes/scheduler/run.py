@@ -17,6 +17,7 @@ from bayplan.config.rehearse import rehearse
 from bayplan.config.unchangeable import scheduler_needs_restart
 from bayplan.recording.describe import describe, describe_profiles
 from bayplan.runtimes.candidates import CandidateReloader
+from bayplan.runtimes.forked import keep_children_apart
 from bayplan.runtimes.listener import written
 from bayplan.runtimes.reload import Reloader, load_changed
 from bayplan.runtimes.scheduler.candidate import (
@@ -78,6 +79,7 @@ async def _schedule(files: Sequence[str], flags: Flags, loaded: Loaded, options:
     )
     server.reload_problem = lambda: reloader.problem
     server.stop_on_signals()
+    keep_children_apart()
 
     def ask() -> None:
         reloader.ask()
