@@ -145,6 +145,7 @@ FIRES = [
     ),
     ("BayplanViewDrift", {f"bayplan_view_drift{{{TARGET}}}": "2x30"}, 2),
     ("BayplanDevicesOvercommitted", {f"bayplan_overcommitted_devices{{{TARGET}}}": "1x30"}, 2),
+    ("BayplanAllocationsRewritten", {f"bayplan_rewritten_allocations{{{TARGET}}}": "1x30"}, 2),
     ("BayplanPodsUnaccounted", {f"bayplan_unaccounted_pods{{{TARGET}}}": "1x30"}, 16),
     ("BayplanBindsUnsettled", {f"bayplan_unsettled_binds{{{TARGET}}}": "1x30"}, 6),
     (

@@ -10,7 +10,17 @@ import pytest
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.e2e.extender import COMMAND, Extender
-from tests.e2e.slices import MEMORY, SLICE, bayplan_with_slices, create_slices
+from tests.e2e.slices import (
+    MEMORY,
+    SLICE,
+    bayplan_with_slices,
+    check_verified,
+    create_owners,
+    create_slices,
+    owners,
+    wait_owners,
+    wait_told,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -74,3 +84,23 @@ def test_a_pod_that_somebody_else_bound_is_flagged(cluster: ControlPlane, tmp_pa
     assert ended.returncode == 0, ended.stderr
     assert "unaccounted pod default/strayed was bound by somebody else" in ended.stdout
     assert "pod default/strayed holds a managed resource" in bayplan.log()
+
+
+def test_a_pod_that_names_another_slice_than_it_got_frees_none(cluster: ControlPlane, tmp_path: Path) -> None:
+    create_slices(cluster, nodes=1, each=2)
+    bayplan = bayplan_with_slices(cluster, tmp_path)
+    with bayplan, cluster.scheduler(extenders=[bayplan.entry(bind=True)]):
+        create_owners(cluster, range(2))
+        given = wait_owners(cluster, 2)
+        named = f'{{"{MEMORY}":{{"{given["p1"][1]}":{SLICE}}}}}'
+        cluster.api.patch("pods", "p0", {"metadata": {"annotations": {"bayplan.dev/allocation": named}}})
+        bayplan.wait_metric(1, "bayplan_rewritten_allocations")
+
+        create_owners(cluster, range(2, 3))
+        wait_told(cluster, waiting=1, nodes=1)
+        check_verified(bayplan)
+
+        cluster.api.delete("pods", "p0")
+        wait_until(lambda: owners(cluster).get("p2") == given["p0"], 60, what="the slice has a new owner")
+        assert bayplan.metric("bayplan_rewritten_allocations") == 0
+    assert "pod default/p0 was given" in bayplan.log()

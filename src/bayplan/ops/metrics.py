@@ -131,6 +131,10 @@ class Metrics:
             "bayplan_unaccounted_pods",
             "Pods that hold a managed resource and were not bound by us; they count on every device.",
         )
+        self.rewritten = gauge(
+            "bayplan_rewritten_allocations",
+            "Bound pods whose allocation somebody rewrote; they count on both devices.",
+        )
         self.overcommitted = gauge(
             "bayplan_overcommitted_devices",
             "Devices of which more was given than there is, at the last look; there must be none.",

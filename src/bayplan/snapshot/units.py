@@ -174,6 +174,18 @@ def taken(text: str) -> Taken:
     return _taken(text) if len(text) <= _KEPT_TEXT else _taken.__wrapped__(text)
 
 
+def with_taken(text: str, other: str) -> str:
+    """An allocation annotation with the devices of both, of the resources that the first one names."""
+    both = {resource: dict(devices) for resource, devices in taken(text).items()}
+    for resource in both.keys() & taken(other).keys():
+        for device, amount in taken(other)[resource].items():
+            if device < _DEVICES_LIMIT:
+                both[resource][device] = max(amount, both[resource].get(device, 0))
+    return msgspec.json.encode(
+        {name: dict(sorted(devices.items())) for name, devices in both.items()}
+    ).decode()
+
+
 @lru_cache(maxsize=16384)
 def _taken(text: str) -> Taken:
     try:

@@ -24,6 +24,7 @@ from bayplan.snapshot.table import NodeTable
 from bayplan.snapshot.tally import Tally
 from bayplan.state.assumption import Assumption
 from bayplan.state.objects import ObjectStore
+from bayplan.state.rewritten import Rewritten
 from bayplan.state.siblings import Siblings
 
 Pods = dict[str, Pod]
@@ -100,6 +101,8 @@ class Cache:
         self._dirty = False
         self.doubtful: set[str] = set()
         """Keys of assumed pods that the last list lacked: `LiveView` asks the API server for each."""
+        self.rewritten = Rewritten()
+        """Bound pods whose allocation somebody rewrote."""
         self.objects = ObjectStore()
         """Watched objects of other kinds than Node and Pod."""
         self.version = 0
@@ -152,6 +155,8 @@ class Cache:
                 # A late report of an older pod of the same name.
                 return
             self._assumed[pod.key] = replace(assumption, told=True)
+        if assumption is None:
+            pod = self.rewritten.see(pod, self._pods.get(pod.key))
         self._put(pod)
 
     def _put(self, pod: Pod) -> None:
@@ -194,6 +199,7 @@ class Cache:
         if uid and known is not None and known.uid != uid:
             return
         self._assumed.pop(key, None)
+        self.rewritten.drop(key)
         self._take_away(key)
         self._snapshot_if_many_are_gone()
 

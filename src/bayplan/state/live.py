@@ -52,7 +52,6 @@ class LiveCluster:
         self._follower = follower
         self._managed = managed
         self._verifying: asyncio.Task[Verification] | None = None
-        self._fresh = partial(list_cluster, client, nodes_only=nodes_only)
         self.view = LiveView(
             client,
             max_age_seconds=max_age_seconds,
@@ -63,6 +62,8 @@ class LiveCluster:
             images=images,
             nodes_only=nodes_only,
         )
+        shown = self.view.cache.rewritten.shown
+        self._fresh = partial(list_cluster, client, nodes_only=nodes_only, shown=shown)
         self.nudge: Nudge | None = None
         if nudge is not None:
             self.nudge = Nudge(client, self.view.cache, nudge, behind=self._behind)

@@ -387,14 +387,19 @@ class LiveView:
 
 
 async def list_cluster(
-    client: ApiClient, *, nodes_only: bool = False, kinds: Iterable[str] = (), images: bool = False
+    client: ApiClient,
+    *,
+    nodes_only: bool = False,
+    kinds: Iterable[str] = (),
+    images: bool = False,
+    shown: Callable[[list[Pod]], list[Pod]] = list,
 ) -> Snapshot:
-    """A snapshot from fresh lists of nodes, then of pods, then of ``kinds``.
+    """A snapshot from fresh lists of nodes, then of pods, then of ``kinds``; with the pods as ``shown``.
 
     A kind that may not be read is left out: the snapshot then has no list of it, not even an empty one.
     """
     nodes, _ = await client.list(NODES_WITH_IMAGES if images else NODES)
-    pods = None if nodes_only else (await client.list(PODS))[0]
+    pods = None if nodes_only else shown((await client.list(PODS))[0])
     found = {kind: listed for kind in kinds if (listed := await _listed(client, kind)) is not None}
     return await asyncio.to_thread(Snapshot.build, nodes, pods, Objects(found))
 

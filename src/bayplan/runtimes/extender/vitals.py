@@ -49,6 +49,7 @@ class Vitals:
             metrics.view_max_age.set(server.options.max_age_seconds)
             metrics.assumed.set(server.live.ledger.assumed_count)
             metrics.unsettled.set(server.live.ledger.unsettled_count)
+            metrics.rewritten.set(len(server.live.view.cache.rewritten.keys))
             may_bind = server.binding is not None and not server.live.why_not_bind()
             metrics.writer.labels(_title(server.options.lease)).set(may_bind)
         seen = server.view.current

@@ -42,6 +42,7 @@ class Vitals:
         metrics.view_max_age.set(server.options.max_age_seconds)
         metrics.assumed.set(server.live.ledger.assumed_count)
         metrics.unsettled.set(server.live.ledger.unsettled_count)
+        metrics.rewritten.set(len(server.live.view.cache.rewritten.keys))
         lease = server.options.lease
         title = f"{lease.namespace}/{lease.name}" if lease is not None else ""
         metrics.writer.labels(title).set(not server.live.why_not_bind())
