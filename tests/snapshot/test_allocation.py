@@ -66,3 +66,11 @@ def test_long_claims_are_read_and_not_kept() -> None:
         assert tracemalloc.get_traced_memory()[0] < 5_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_devices_that_no_node_can_have_are_not_read() -> None:
+    """A pod's owner could name thousands, and each would be a line in every report about devices."""
+    more = ",".join(f'"{device}":1' for device in range(1024, 20_000))
+
+    assert GPU.given_to(claims(f'{{"x.io/y":{{"1023":1,{more}}}}}')) == {1023: 1}
+    assert GPU.given_to(claims(f'{{"x.io/y":{{{more}}}}}')) == {}

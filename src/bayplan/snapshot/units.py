@@ -177,10 +177,10 @@ def taken(text: str) -> Taken:
 def with_taken(text: str, other: str) -> str:
     """An allocation annotation with the devices of both, of the resources that the first one names."""
     both = {resource: dict(devices) for resource, devices in taken(text).items()}
-    for resource in both.keys() & taken(other).keys():
-        for device, amount in taken(other)[resource].items():
-            if device < _DEVICES_LIMIT:
-                both[resource][device] = max(amount, both[resource].get(device, 0))
+    for resource, devices in taken(other).items():
+        there = both.get(resource)
+        if there is not None:
+            there.update({device: max(amount, there.get(device, 0)) for device, amount in devices.items()})
     return msgspec.json.encode(
         {name: dict(sorted(devices.items())) for name, devices in both.items()}
     ).decode()
@@ -192,8 +192,13 @@ def _taken(text: str) -> Taken:
         found = _TAKEN.decode(text)
     except (msgspec.MsgspecError, UnicodeError):
         return {}
+    # No node has more devices; thousands that are none would fill each report about devices.
     return {
-        resource: {device: amount for device, amount in devices.items() if device >= 0 and amount >= 0}
+        resource: {
+            device: amount
+            for device, amount in devices.items()
+            if 0 <= device < _DEVICES_LIMIT and amount >= 0
+        }
         for resource, devices in found.items()
     }
 
