@@ -29,11 +29,25 @@ class Leaving(Exception):
         raise SystemExit(3)
 
 
+class Untraceable(Exception):
+    """An exception that does not say where it was raised."""
+
+    @property
+    def __traceback__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("nowhere")
+
+
 class Thorny(dict[str, int]):
     """A dict that cannot be asked what is in it."""
 
     def __contains__(self, key: object) -> bool:
         raise OSError("no")
+
+
+def badly_noted() -> ValueError:
+    error = ValueError("x")
+    error.__notes__ = [Unprintable()]  # type: ignore[list-item]
+    return error
 
 
 def noted(text: str) -> ValueError:
@@ -112,6 +126,20 @@ def test_a_result_is_handed_on_with_the_time_it_took() -> None:
             r"rule: Leaving: \(its text cannot be printed\)",
             "policy careful raised Leaving",
             id="an exception that ends the program when it is printed",
+        ),
+        pytest.param(
+            Untraceable(),
+            "exception",
+            r"test_guard.py:\d+ rule: Untraceable: \(it cannot be told\)",
+            "policy careful raised Untraceable",
+            id="an exception that cannot be traced",
+        ),
+        pytest.param(
+            badly_noted(),
+            "exception",
+            r"test_guard.py:\d+ rule: ValueError: \(it cannot be told\)",
+            "policy careful raised ValueError",
+            id="a note that cannot be printed",
         ),
         pytest.param(
             AttributeError("x", name="cpu", obj=Thorny()),

@@ -112,6 +112,30 @@ def test_an_exception_brings_its_traceback(capsys: pytest.CaptureFixture[str], f
     assert len(text.splitlines()) == 1 or format != "json"
 
 
+class Untraceable(Exception):
+    @property
+    def __traceback__(self) -> None:  # type: ignore[override]
+        raise RuntimeError("nowhere")
+
+
+@pytest.mark.parametrize("format", ["text", "json", "klog"])
+def test_an_exception_that_cannot_be_traced_fails_nobody(
+    capsys: pytest.CaptureFixture[str], format: LogFormat
+) -> None:
+    set_up_logging(format=format)
+    try:
+        try:
+            raise Untraceable
+        except Untraceable as error:
+            raise ValueError("oops") from error
+    except ValueError:
+        log.exception("it broke")
+
+    text = capsys.readouterr().err
+    assert "it broke" in text
+    assert "(its traceback cannot be printed)" in text
+
+
 @pytest.fixture
 def second_generation() -> Iterator[None]:
     set_generation(2)

@@ -121,7 +121,7 @@ def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | No
     except BaseException as error:
         result, failure = (
             None,
-            _failure(hook, "exception", _explain(hook, error), f"raised {type(error).__name__}"),
+            _failure(hook, "exception", _told(hook, error), f"raised {type(error).__name__}"),
         )
     finally:
         attempt.hook = None
@@ -133,6 +133,14 @@ def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | No
 def _failure(hook: Hook, kind: FailureKind, text: str, did: str) -> Failure:
     summary = printable(f"policy {hook.policy} {did}", limit=_LONGEST)
     return Failure(kind, printable(text, limit=_LONGEST), summary)
+
+
+def _told(hook: Hook, error: BaseException) -> str:
+    try:
+        return _explain(hook, error)
+    except Exception:
+        # Not only its text is the user's code: so may be its notes, its traceback and each other attribute.
+        return f"{hook.spec.where} {hook.name}: {type(error).__name__}: (it cannot be told)"
 
 
 def _explain(hook: Hook, error: BaseException) -> str:

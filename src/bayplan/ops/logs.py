@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,7 +44,16 @@ def set_up_logging(*, level: str = "INFO", format: LogFormat = "text") -> None:
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
 
 
-class _TextFormatter(logging.Formatter):
+class _Formatter(logging.Formatter):
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - Python's own name
+        try:
+            return super().formatException(ei)
+        except Exception:
+            # A user's class of exception is no reason to lose the line, or to fail who writes it.
+            return "(its traceback cannot be printed)"
+
+
+class _TextFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         message = _one_line(_text(record))
         said = {word.strip(":;,()") for word in message.split()}
@@ -57,7 +66,7 @@ class _TextFormatter(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-class _JsonFormatter(logging.Formatter):
+class _JsonFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, str | int] = {
             "time": _stamp(record, timespec="milliseconds"),
@@ -72,7 +81,7 @@ class _JsonFormatter(logging.Formatter):
         return _json(line)
 
 
-class _KlogFormatter(logging.Formatter):
+class _KlogFormatter(_Formatter):
     """``I1115 22:50:04.123456   12345 file.py:12] message key="value"``, to stand among kube-scheduler's."""
 
     def format(self, record: logging.LogRecord) -> str:

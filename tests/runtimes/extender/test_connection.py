@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import logging
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -251,3 +252,22 @@ async def test_every_answer_says_when_it_was_made(server: Server) -> None:
 
     assert answer.headers["date"].endswith(" GMT")
     assert answer.headers["content-type"] == "application/json"
+
+
+class Raising(logging.Handler):
+    """A log handler of a policy, and whoever writes a line has its errors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise OSError("the log cannot be reached")
+
+
+async def test_a_log_that_fails_leaves_nobody_without_an_answer(server: Server) -> None:
+    handler = Raising()
+    logging.getLogger().addHandler(handler)
+    try:
+        answer = await ask(server, "filter", b"no JSON at all")
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+    assert answer.json["Error"] == "internal error"
+    assert (await ask(server, "filter", BODY)).json["NodeNames"] == NODES

@@ -5,6 +5,7 @@ final buffer. A request that arrives whole costs no timer and no wait.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from typing import TYPE_CHECKING, cast
@@ -382,8 +383,10 @@ class Connection(asyncio.BufferedProtocol):
         try:
             response = await self._server.handler(request)
         except Exception:
-            log.exception("a request was not answered: this is a bug in Bayplan")
             response = _BROKEN
+            # The log itself may be what failed: a policy may have a handler of its own in it.
+            with contextlib.suppress(Exception):
+                log.exception("a request was not answered: this is a bug in Bayplan")
         finally:
             self._task = None
         whole = request.complete
