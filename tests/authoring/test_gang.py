@@ -28,6 +28,7 @@ def test_a_gang_knows_its_domain_by_label_key_or_short_name() -> None:
     [
         pytest.param({"name": ""}, "needs a name", id="no name"),
         pytest.param({"name": 7}, "needs a name", id="a number for a name"),
+        pytest.param({"name": "a\ud800"}, "half a surrogate pair", id="a name that JSON cannot hold"),
         pytest.param({"size": 0}, "size is how many pods it has, 1 or more; got 0", id="nobody"),
         pytest.param({"size": True}, "size is how many", id="true is no number"),
         pytest.param({"size": 2.5}, "size is how many", id="half a pod"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from bayplan.authoring.hooks import F, decorate
+from bayplan.authoring.raised import encodable
 from bayplan.kube.duration import Duration
 from bayplan.kube.pod import Pod
 from bayplan.kube.yaml import suggest
@@ -39,6 +40,9 @@ class Gang:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ValueError(f"a Gang needs a name, such as that of the job; got {self.name!r}")
         at = f"Gang {self.name!r}"
+        if encodable(self.name) != self.name:
+            # It is told in events and conditions, and both are JSON.
+            raise ValueError(f"{at}: half a surrogate pair cannot be written")
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
             raise ValueError(f"{at}: size is how many pods it has, 1 or more; got {self.size!r}")
         if not _long_enough(self.timeout_seconds):
