@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -313,6 +314,15 @@ def test_a_hook_that_never_ends_its_calls_is_a_failure() -> None:
 def test_what_is_not_the_hooks_doing_goes_through(error: BaseException) -> None:
     with pytest.raises(type(error)):
         throw(error)
+
+
+def test_what_ctrl_c_raises_is_the_hooks_doing_in_another_thread() -> None:
+    """Python sends Ctrl-C to the main thread, and a server calls hooks in others."""
+    with ThreadPoolExecutor(1) as pool:
+        _, failure, _ = pool.submit(throw, KeyboardInterrupt()).result()
+
+    assert failure is not None
+    assert failure.text.endswith("rule: KeyboardInterrupt")
 
 
 def test_a_policy_that_was_given_up_is_not_called_again() -> None:

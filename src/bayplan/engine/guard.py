@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -112,13 +113,16 @@ def guarded(hook: Hook, attempt: Attempt, work: Callable[[], T]) -> tuple[T | No
     try:
         result: T | None = work()
         failure = None
-    except (Interrupted, KeyboardInterrupt):
+    except Interrupted:
         raise
     except UnknownNode as error:
         result, failure = None, _failure(hook, "unknown-node", str(error), "named an unknown node")
     except BadResult as error:
         result, failure = None, _failure(hook, "bad-result", str(error), "gave a bad result")
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            # Ctrl-C comes to the main thread only; in another one the hook has raised it itself.
+            raise
         result, failure = (
             None,
             _failure(hook, "exception", _told(hook, error), f"raised {type(error).__name__}"),

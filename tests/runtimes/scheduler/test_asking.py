@@ -106,6 +106,23 @@ async def test_who_is_let_in_is_there_to_be_judged_and_whoever_waits_for_work_is
     assert stage.changes == [("held", "not this one")]
 
 
+async def test_who_makes_its_gate_fail_as_ctrl_c_does_keeps_nobody_else_out() -> None:
+    @bayplan.gate
+    def gate(pod: Pod) -> None:
+        if pod.name == "bad":
+            raise KeyboardInterrupt
+
+    stage = Stage(gate)
+    async with stage.running():
+        stage.put("bad")
+        stage.put("good")
+        await until(lambda: stage.queue.count("held") + stage.queue.count("active") == 2)
+
+    assert stage.take() == ["good"]
+    ((name, why),) = stage.changes
+    assert (name, why.endswith("gate: KeyboardInterrupt")) == ("bad", True)
+
+
 async def test_the_order_is_that_of_the_policy() -> None:
     @bayplan.order
     def last_letter_first(pod: Pod) -> Any:
