@@ -356,7 +356,7 @@ def test_columns_of_a_snapshot_show_what_is_there(tmp_path: Path) -> None:
         ),
         pytest.param(
             ["serve", "POLICY", "--listen", "nowhere"],
-            "extender.listen: 'nowhere' is not HOST:PORT",
+            "--listen: 'nowhere' is not HOST:PORT",
             id="no address",
         ),
         pytest.param(

@@ -22,7 +22,7 @@ def describe_columns(files: Sequence[str], flags: Flags) -> list[ColumnInfo]:
     With a cluster, sources are polled once, since their names of nodes are easily mistaken.
     """
     loaded = load_all(files, flags)
-    snapshot = take_snapshot(loaded.config.cluster, loaded.base)
+    snapshot = take_snapshot(loaded)
     readings = Readings({each.name: Reading({}) for each in loaded.sources})
     problems: dict[str, str] = {}
     if snapshot is not None and loaded.sources:

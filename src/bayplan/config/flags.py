@@ -20,6 +20,7 @@ from bayplan.config.v1 import (
     SchedulerSection,
     TlsSection,
 )
+from bayplan.kube.yaml import Document
 from bayplan.state.sources.book import Declared
 
 DEFAULT_SCHEDULER_NAME = "bayplan-scheduler"
@@ -64,6 +65,9 @@ class Loaded:
     sources: list[Declared]
     edition: Edition = field(default_factory=current_edition)
     """The modules that were imported for it."""
+    flags: Flags = field(default_factory=Flags)
+    document: Document | None = None
+    """The configuration's file, which knows its lines; ``None`` for policy files alone."""
 
 
 @one_edition()
@@ -77,7 +81,14 @@ def load_all(files: Sequence[str], flags: Flags) -> Loaded:
     else:
         config, document = load_config(flags.config)
         policies, base = assemble(config, document), flags.config.parent
-    return Loaded(_over(config, flags), policies, base, declare(config, policies, base, document=document))
+    return Loaded(
+        _over(config, flags),
+        policies,
+        base,
+        declare(config, policies, base, document=document),
+        flags=flags,
+        document=document,
+    )
 
 
 def _over(config: BayplanConfiguration, flags: Flags) -> BayplanConfiguration:

@@ -53,6 +53,15 @@ class ConfigError(Exception):
     """The configuration cannot be used; the text says where and what to do."""
 
 
+class SettingError(ConfigError):
+    """The value of one ``key``, such as ``page.listen``, cannot be used; `naming_the_line` tells its line."""
+
+    def __init__(self, key: str, text: str) -> None:
+        super().__init__(f"{key}{text}")
+        self.key = key
+        self.text = text
+
+
 def load_config(path: Path) -> tuple[BayplanConfiguration, Document]:
     """The configuration in a file, and the document that knows its lines."""
     if path.suffix == ".py":

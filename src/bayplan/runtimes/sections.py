@@ -4,7 +4,7 @@ import socket
 import uuid
 from pathlib import Path
 
-from bayplan.config.load import ConfigError
+from bayplan.config.load import SettingError
 from bayplan.config.v1 import JournalFileSection, PageSection, RecordSection, TracingSection
 from bayplan.ops.tracing import TracingOptions
 from bayplan.recording.journal_file import JournalFileOptions
@@ -16,9 +16,9 @@ def address(text: str, *, key: str) -> Address:
     """``("127.0.0.1", 8888)`` out of ``127.0.0.1:8888``, ``:8888`` or ``[::1]:8888``."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal():
-        raise ConfigError(f"{key}: {text!r} is not HOST:PORT, such as 127.0.0.1:8888")
+        raise SettingError(key, f": {text!r} is not HOST:PORT, such as 127.0.0.1:8888")
     if int(port) > 65535:
-        raise ConfigError(f"{key}: {text!r}: there is no port above 65535")
+        raise SettingError(key, f": {text!r}: there is no port above 65535")
     return host.strip("[]") or EVERY_ADDRESS, int(port)
 
 
@@ -28,8 +28,9 @@ def page_address(section: PageSection) -> Address | None:
         return None
     found = address(section.listen, key="page.listen")
     if not section.token_file and not is_loopback(found[0]):
-        raise ConfigError(
-            f"page.listen: {section.listen} is reached by others: give page.tokenFile, or listen on 127.0.0.1"
+        raise SettingError(
+            "page.listen",
+            f": {section.listen} is reached by others: give page.tokenFile, or listen on 127.0.0.1",
         )
     return found
 
@@ -54,8 +55,9 @@ def tracing_options(section: TracingSection) -> TracingOptions | None:
     if not endpoint:
         return None
     if not endpoint.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"tracing.otlpEndpoint: {endpoint!r} is no address of OTLP over HTTP, such as http://collector:4318"
+        raise SettingError(
+            "tracing.otlpEndpoint",
+            f": {endpoint!r} is no address of OTLP over HTTP, such as http://collector:4318",
         )
     return TracingOptions(endpoint, section.sample_ratio)
 

@@ -109,7 +109,7 @@ def test_a_page_for_other_machines_needs_a_token(tmp_path: Path) -> None:
     config = write_config(tmp_path)
 
     with pytest.raises(
-        ConfigError, match=r"page\.listen: 0\.0\.0\.0:8890 is reached by others: give page\.token"
+        ConfigError, match=r"--page-listen: 0\.0\.0\.0:8890 is reached by others: give page\.token"
     ):
         options_from(load_all([], Flags(config=config, page_listen="0.0.0.0:8890")), version="0")
 

@@ -18,6 +18,7 @@ from bayplan.config.pod_keys import pod_key_hints
 from bayplan.config.rehearse import Rehearsal
 from bayplan.config.resources import resource_hints
 from bayplan.config.time_limits import time_limits
+from bayplan.config.where import naming_the_line
 from bayplan.kube.pod import Pod
 from bayplan.runtimes.extender.options import options_from
 from bayplan.snapshot.cluster import Snapshot
@@ -56,7 +57,7 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     elsewhere = options.connection is _ELSEWHERE
     cluster = options.snapshot
     if cluster is None and not elsewhere:
-        cluster = take_snapshot(loaded.config.cluster, loaded.base)
+        cluster = take_snapshot(loaded)
     there = different_pods(cluster.pods) if cluster is not None and cluster.pods_known else []
     lines = Lines(loaded.policies)
     rehearsal = _rehearse(loaded, cluster, given=pods, there=there, lines=lines)
@@ -106,7 +107,8 @@ def _opened(loaded: Loaded, *, asked: bool) -> tuple[Snapshot | None, Connection
     """
     section = loaded.config.cluster
     try:
-        return open_cluster(section, loaded.base)
+        with naming_the_line(loaded):
+            return open_cluster(section, loaded.base)
     except ConnectError as error:
         if section.source == "in-cluster" and not asked and not is_pod():
             return None, _ELSEWHERE

@@ -9,13 +9,14 @@ from bayplan.authoring.registry import Policy
 from bayplan.client.connect import Connection
 from bayplan.config.cluster import open_cluster
 from bayplan.config.flags import Loaded
-from bayplan.config.load import ConfigError
+from bayplan.config.load import SettingError
 from bayplan.config.v1 import (
     ClusterSection,
     ExtenderSection,
     LimitsSection,
     TlsSection,
 )
+from bayplan.config.where import naming_the_line
 from bayplan.engine.commit import commits
 from bayplan.engine.journal import MAX_BYTES
 from bayplan.engine.keep import Refusals
@@ -102,18 +103,26 @@ class Options:
 def check_section(loaded: Loaded) -> None:
     """Raise `ConfigError` for mistakes that can be found without a cluster."""
     config, extender = loaded.config, loaded.config.extender
-    address(extender.listen, key="extender.listen")
-    address(extender.ops_listen, key="extender.opsListen")
-    page_address(config.page)
-    tracing_options(config.tracing)
-    if _leased(extender, loaded.policies):
-        _margin_seconds(extender)
+    with naming_the_line(loaded):
+        address(extender.listen, key="extender.listen")
+        address(extender.ops_listen, key="extender.opsListen")
+        page_address(config.page)
+        tracing_options(config.tracing)
+        if _leased(extender, loaded.policies):
+            _margin_seconds(extender)
 
 
 def options_from(
     loaded: Loaded, *, version: str, opened: tuple[Snapshot | None, Connection | None] | None = None
 ) -> Options:
     """The options that the configuration asks for; reads the snapshot or the kubeconfig if not ``opened``."""
+    with naming_the_line(loaded):
+        return _options_from(loaded, version=version, opened=opened)
+
+
+def _options_from(
+    loaded: Loaded, *, version: str, opened: tuple[Snapshot | None, Connection | None] | None
+) -> Options:
     config, policies, base = loaded.config, loaded.policies, loaded.base
     extender = config.extender
     snapshot, connection = opened or open_cluster(config.cluster, base)
@@ -171,7 +180,7 @@ def _lease(
     """The Lease to hold, if there is a cluster and `_leased` says so."""
     section = extender.lease
     if section.use == "always" and connection is None:
-        raise ConfigError("extender.lease.use is always: a Lease needs --kubeconfig or --in-cluster")
+        raise SettingError("extender.lease.use", " is always: a Lease needs --kubeconfig or --in-cluster")
     if connection is None or not _leased(extender, policies):
         return None
     return LeaseOptions(
@@ -194,9 +203,10 @@ def _margin_seconds(extender: ExtenderSection) -> float:
     duration, longest = extender.lease.duration, extender.limits.request_timeout
     margin_seconds = longest.seconds + _LEASE_SLACK_SECONDS
     if duration.seconds < 2 * margin_seconds:
-        raise ConfigError(
-            f"extender.lease.duration: {duration.text} is too short: a bind may take"
-            f" {longest.text} (extender.limits.requestTimeout); want {2 * margin_seconds:.0f}s or more"
+        raise SettingError(
+            "extender.lease.duration",
+            f": {duration.text} is too short: a bind may take"
+            f" {longest.text} (extender.limits.requestTimeout); want {2 * margin_seconds:.0f}s or more",
         )
     return margin_seconds
 
@@ -205,7 +215,7 @@ def _nudge(section: ClusterSection, connection: Connection | None) -> NudgeOptio
     if not section.nudge.enabled:
         return None
     if connection is None:
-        raise ConfigError("cluster.nudge is enabled: touching pods needs --kubeconfig or --in-cluster")
+        raise SettingError("cluster.nudge", " is enabled: touching pods needs --kubeconfig or --in-cluster")
     return NudgeOptions(section.nudge.qps, section.nudge.interval.seconds)
 
 

@@ -9,9 +9,10 @@ from bayplan.authoring.editions import Edition, current_edition
 from bayplan.client.connect import Connection
 from bayplan.config.cluster import open_cluster
 from bayplan.config.flags import Loaded
-from bayplan.config.load import ConfigError
+from bayplan.config.load import ConfigError, SettingError
 from bayplan.config.profile import DEFAULT_SCHEDULER, Profile
 from bayplan.config.v1 import LIVE, SchedulerSection
+from bayplan.config.where import naming_the_line
 from bayplan.engine.journal import MAX_BYTES
 from bayplan.engine.make_room import DefaultPreemptionArgs
 from bayplan.ops.tracing import TracingOptions
@@ -83,20 +84,29 @@ class Options:
 
 def check_section(loaded: Loaded) -> dict[str, Profile]:
     """The profiles; `ConfigError` for mistakes that can be found without a cluster."""
+    with naming_the_line(loaded):
+        return _checked(loaded)
+
+
+def _checked(loaded: Loaded) -> dict[str, Profile]:
     config, scheduler = loaded.config, loaded.config.scheduler
     if config.cluster.nodes_only:
-        raise ConfigError("cluster.nodesOnly: a scheduler places pods, and has to follow them: take it away")
+        raise SettingError(
+            "cluster.nodesOnly", ": a scheduler places pods, and has to follow them: take it away"
+        )
     profiles = whole_profiles(loaded)
     if "" in profiles:
-        raise ConfigError(
-            "scheduler.profiles: a schedulerName is empty: pods without one are kube-scheduler's"
+        raise SettingError(
+            "scheduler.profiles",
+            ": a schedulerName is empty: pods without one are kube-scheduler's",
         )
     address(scheduler.ops_listen, key="scheduler.opsListen")
     page_address(config.page)
     tracing_options(config.tracing)
     if scheduler.pod_max_backoff.seconds < scheduler.pod_initial_backoff.seconds:
-        raise ConfigError(
-            f"scheduler.podMaxBackoff: {scheduler.pod_max_backoff.text} is less than podInitialBackoff"
+        raise SettingError(
+            "scheduler.podMaxBackoff",
+            f": {scheduler.pod_max_backoff.text} is less than podInitialBackoff",
         )
     if scheduler.leader_election.leader_elect:
         _check_lease(scheduler, first=next(iter(profiles)))
@@ -110,7 +120,8 @@ def options_from(loaded: Loaded, *, version: str) -> Options:
     if config.cluster.source not in LIVE:
         raise ConfigError("a scheduler needs a cluster to bind pods in: give --kubeconfig or --in-cluster")
     profiles = check_section(loaded)
-    _, connection = open_cluster(config.cluster, base)
+    with naming_the_line(loaded):
+        _, connection = open_cluster(config.cluster, base)
     assert connection is not None, "both sources are ways to an API server"
     listen = address(scheduler.ops_listen, key="scheduler.opsListen")
     instance = identity(listen)
@@ -198,9 +209,10 @@ def _margin_seconds(scheduler: SchedulerSection) -> float:
 def _check_lease(scheduler: SchedulerSection, *, first: str) -> None:
     section, margin_seconds = scheduler.leader_election, _margin_seconds(scheduler)
     if section.lease_duration.seconds < 2 * margin_seconds:
-        raise ConfigError(
-            f"scheduler.leaderElection.leaseDuration: {section.lease_duration.text} is too short: a bind may"
-            f" take {scheduler.bind_timeout.text} (bindTimeout); want {2 * margin_seconds:.0f}s or more"
+        raise SettingError(
+            "scheduler.leaderElection.leaseDuration",
+            f": {section.lease_duration.text} is too short: a bind may"
+            f" take {scheduler.bind_timeout.text} (bindTimeout); want {2 * margin_seconds:.0f}s or more",
         )
     name = section.resource_name or first
     if not _OBJECT_NAME.fullmatch(name):

@@ -107,9 +107,7 @@ def evaluate(
         raise ConfigError("no policies: name a file, such as policy.py, or give --config FILE")
     # kube-scheduler's plugins read claims, Services, images and the like.
     wide = bool(judges.plugins) or judges.schedules
-    cluster = take_snapshot(
-        loaded.config.cluster, loaded.base, kinds=EVERY_KIND if wide else ADMISSION_KINDS, images=wide
-    )
+    cluster = take_snapshot(loaded, kinds=EVERY_KIND if wide else ADMISSION_KINDS, images=wide)
     if cluster is None:
         raise ConfigError("no cluster: give --snapshot FILE or --kubeconfig FILE, or `cluster:` in the file")
     found = admitted(pod, cluster.objects)
