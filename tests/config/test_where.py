@@ -9,6 +9,7 @@ from bayplan.config.cluster import take_snapshot
 from bayplan.config.flags import Flags, load_all
 from bayplan.config.load import ConfigError
 from bayplan.runtimes.extender.options import check_section, options_from
+from bayplan.runtimes.scheduler.options import check_section as check_scheduler_section
 
 HEAD = """\
 apiVersion: bayplan.dev/v1
@@ -75,3 +76,42 @@ def test_it_is_so_for_commands_that_only_look_at_the_cluster(tmp_path: Path) -> 
 
     with pytest.raises(ConfigError, match=r"bayplan\.yaml:5: cluster\.snapshot is given"):
         take_snapshot(load_all([], Flags(config=path)))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            "page: {listen: '127.0.0.1:8888'}\n",
+            "bayplan.yaml:5: page.listen: port 8888 is also that of extender.listen",
+            id="the page on the port for calls",
+        ),
+        pytest.param(
+            "extender:\n  listen: 127.0.0.1:7000\n  opsListen: :7000\n",
+            "bayplan.yaml:7: extender.opsListen: port 7000 is also that of extender.listen",
+            id="one of them on every address",
+        ),
+        pytest.param(
+            "extender: {opsListen: ':8890'}\n",
+            "page.listen: port 8890 is also that of extender.opsListen",
+            id="a default",
+        ),
+    ],
+)
+def test_two_listeners_on_one_port_are_found_before_it_is_taken(tmp_path: Path, text: str, said: str) -> None:
+    assert complaint(tmp_path, text).startswith(said)
+
+
+def test_one_port_on_two_addresses_of_the_machine_is_no_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "bayplan.yaml"
+    path.write_text(f"{HEAD}extender: {{listen: '127.0.0.1:7', opsListen: '127.0.0.2:7'}}\n")
+
+    check_section(load_all([], Flags(config=path)))
+
+
+def test_a_scheduler_tells_its_ports_apart_too(tmp_path: Path) -> None:
+    path = tmp_path / "bayplan.yaml"
+    path.write_text(f"{HEAD}scheduler: {{opsListen: '127.0.0.1:8890'}}\n")
+
+    with pytest.raises(ConfigError, match=r"page\.listen: port 8890 is also that of scheduler\.opsListen"):
+        check_scheduler_section(load_all([], Flags(config=path)))

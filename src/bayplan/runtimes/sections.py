@@ -2,6 +2,7 @@
 
 import socket
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from bayplan.config.load import SettingError
@@ -10,6 +11,8 @@ from bayplan.ops.tracing import TracingOptions
 from bayplan.recording.journal_file import JournalFileOptions
 from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.listener import EVERY_ADDRESS, Address, is_loopback
+
+_ANY = {EVERY_ADDRESS, "0.0.0.0"}  # noqa: S104 - compared, not listened on
 
 
 def address(text: str, *, key: str) -> Address:
@@ -33,6 +36,20 @@ def page_address(section: PageSection) -> Address | None:
             f": {section.listen} is reached by others: give page.tokenFile, or listen on 127.0.0.1",
         )
     return found
+
+
+def check_apart(addresses: Mapping[str, Address | None]) -> None:
+    """Refuse two listeners on one address; a port of 0 is a free one, each time another."""
+    seen: dict[str, Address] = {}
+    for key, each in addresses.items():
+        if each is None or not each[1]:
+            continue
+        for other, (host, port) in seen.items():
+            if port == each[1] and (host == each[0] or not _ANY.isdisjoint((host, each[0]))):
+                raise SettingError(
+                    key, f": port {port} is also that of {other}; give one of them another port"
+                )
+        seen[key] = each
 
 
 def journal_file(section: JournalFileSection | None, base: Path) -> JournalFileOptions | None:

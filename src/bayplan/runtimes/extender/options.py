@@ -11,6 +11,7 @@ from bayplan.config.cluster import open_cluster
 from bayplan.config.flags import Loaded
 from bayplan.config.load import SettingError
 from bayplan.config.v1 import (
+    BayplanConfiguration,
     ClusterSection,
     ExtenderSection,
     LimitsSection,
@@ -30,6 +31,7 @@ from bayplan.runtimes.limits import Limits
 from bayplan.runtimes.listener import Address
 from bayplan.runtimes.sections import (
     address,
+    check_apart,
     identity,
     journal_file,
     page_address,
@@ -104,9 +106,7 @@ def check_section(loaded: Loaded) -> None:
     """Raise `ConfigError` for mistakes that can be found without a cluster."""
     config, extender = loaded.config, loaded.config.extender
     with naming_the_line(loaded):
-        address(extender.listen, key="extender.listen")
-        address(extender.ops_listen, key="extender.opsListen")
-        page_address(config.page)
+        _addresses(config)
         tracing_options(config.tracing)
         if _leased(extender, loaded.policies):
             _margin_seconds(extender)
@@ -126,12 +126,13 @@ def _options_from(
     config, policies, base = loaded.config, loaded.policies, loaded.base
     extender = config.extender
     snapshot, connection = opened or open_cluster(config.cluster, base)
+    listen, ops_listen, page_listen = _addresses(config)
     return Options(
         policies=policies,
         sources=loaded.sources,
         edition=loaded.edition,
-        listen=address(extender.listen, key="extender.listen"),
-        ops_listen=address(extender.ops_listen, key="extender.opsListen"),
+        listen=listen,
+        ops_listen=ops_listen,
         path=extender.path,
         observe=extender.observe,
         failed_nodes_heeded=failed_nodes_heeded(extender),
@@ -144,7 +145,7 @@ def _options_from(
         max_age_seconds=config.cluster.max_age.seconds,
         qps=config.cluster.qps,
         burst=config.cluster.burst,
-        page_listen=page_address(config.page),
+        page_listen=page_listen,
         page_token_file=base / config.page.token_file if config.page.token_file else None,
         journal_bytes=config.journal.max_bytes,
         journal_file=journal_file(config.journal.file, base),
@@ -172,6 +173,15 @@ def changed(options: Options, loaded: Loaded) -> Options:
         keep=extender.answer.most,
         refusals=refusals(extender),
     )
+
+
+def _addresses(config: BayplanConfiguration) -> tuple[Address, Address, Address | None]:
+    """Where to listen: for verbs, for health and metrics, and for the page."""
+    listen = address(config.extender.listen, key="extender.listen")
+    ops_listen = address(config.extender.ops_listen, key="extender.opsListen")
+    page_listen = page_address(config.page)
+    check_apart({"extender.listen": listen, "extender.opsListen": ops_listen, "page.listen": page_listen})
+    return listen, ops_listen, page_listen
 
 
 def _lease(

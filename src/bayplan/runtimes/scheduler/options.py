@@ -23,6 +23,7 @@ from bayplan.runtimes.listener import Address
 from bayplan.runtimes.scheduler.profiles import Profiles, not_asked, policies_of, whole_profiles
 from bayplan.runtimes.sections import (
     address,
+    check_apart,
     identity,
     journal_file,
     page_address,
@@ -100,8 +101,8 @@ def _checked(loaded: Loaded) -> dict[str, Profile]:
             "scheduler.profiles",
             ": a schedulerName is empty: pods without one are kube-scheduler's",
         )
-    address(scheduler.ops_listen, key="scheduler.opsListen")
-    page_address(config.page)
+    ops_listen = address(scheduler.ops_listen, key="scheduler.opsListen")
+    check_apart({"scheduler.opsListen": ops_listen, "page.listen": page_address(config.page)})
     tracing_options(config.tracing)
     if scheduler.pod_max_backoff.seconds < scheduler.pod_initial_backoff.seconds:
         raise SettingError(
