@@ -10,7 +10,9 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from bayplan.client.connect import Connection
 from bayplan.client.errors import ApiError
+from bayplan.client.rest import ApiClient
 from bayplan.kube.meta import NO_META
 from bayplan.kube.node import NodeObject
 from bayplan.snapshot.cluster import Snapshot
@@ -496,3 +498,52 @@ async def test_kinds_that_may_not_be_read_are_left_out_of_a_list(tmp_path: Path)
 
     # One that is read and empty is known to be.
     assert list(found.objects.by_kind) == ["PriorityClass"]
+
+
+@pytest.mark.parametrize(
+    ("status", "lines"),
+    [
+        pytest.param(401, 1, id="whoever asks is refused: said once"),
+        pytest.param(500, 3, id="each kind may have its own trouble"),
+    ],
+)
+async def test_one_trouble_of_the_server_is_logged_once_for_all_kinds(
+    status: int, lines: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: set[str] = set()
+
+    async def refuse(request: web.BaseRequest) -> web.StreamResponse:
+        asked.add(request.path)
+        return web.json_response({"message": "no"}, status=status, headers={"Retry-After": "60"})
+
+    async with (
+        serving(refuse) as server,
+        client_of(write_kubeconfig(tmp_path, cluster={"server": server})) as client,
+    ):
+        view = LiveView(client, max_age_seconds=60, objects=("PersistentVolume",))
+        following = asyncio.create_task(view.run())
+        async with asyncio.timeout(10):
+            while sum(bool(each._pulse.problem) for each in view._informers) < 3:  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.01)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+    assert len(asked) == 3
+    told = [each.message for each in caplog.records if "trying again in" in each.message]
+    assert len([line for line in told if f"the API server said {status}" in line]) == lines
+
+
+async def test_a_server_that_is_not_there_is_logged_once_a_round(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with ApiClient(Connection("http://127.0.0.1:1", None)) as client:
+        view = LiveView(client, max_age_seconds=60, objects=("PersistentVolume",))
+        following = asyncio.create_task(view.run())
+        async with asyncio.timeout(10):
+            while sum(bool(each._pulse.problem) for each in view._informers) < 3:  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.001)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+    told = [each for each in caplog.records if "cannot connect to 127.0.0.1:1" in each.message]
+    assert len([each for each in told if each.levelname == "WARNING"]) == 1

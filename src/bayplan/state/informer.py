@@ -21,6 +21,7 @@ from bayplan.client.rest import ApiClient, Resource, WatchEvent
 from bayplan.client.retry import asked_pause_seconds, may_pass
 from bayplan.client.watch import WithMetadata, bookmark, watch
 from bayplan.kube.meta import NO_META
+from bayplan.state.complaints import Complaints
 from bayplan.state.pulse import Pulse
 
 log = logging.getLogger(__name__)
@@ -105,10 +106,12 @@ class Informer(Generic[T]):
         dice: random.Random | None = None,
         silence_seconds: float = _SILENCE_SECONDS,
         pulse: Pulse | None = None,
+        complaints: Complaints | None = None,
         on_latest: Callable[[float], None] = lambda _: None,
     ) -> None:
         """With ``consistent`` the first list, too, is of the latest state, not from the server's watch cache.
 
+        Informers with the same ``complaints`` log once what is the server's problem and not of one kind.
         ``on_latest`` is called before a list of the latest state replaces the store, with the time at which
         the list was requested.
         """
@@ -129,6 +132,7 @@ class Informer(Generic[T]):
         self._failures = 0
         self._silence_seconds = silence_seconds
         self._pulse = pulse or Pulse()
+        self._complaints = complaints or Complaints()
         self._on_latest = on_latest
         self._scope: asyncio.Timeout | None = None
         self._stopped = False
@@ -153,7 +157,7 @@ class Informer(Generic[T]):
                     continue
                 problem = f"watching {self._path}: the server ends the watch at once"
                 pause = self._backoff()
-                log.warning("%s; trying again in %.1f s", problem, pause)
+                self._complain(problem, pause)
             except ApiError as error:
                 problem = str(error)
                 pause = self._after_refusal(error)
@@ -164,7 +168,7 @@ class Informer(Generic[T]):
                     self._pulse.fell_silent(problem)
                     continue
                 pause = self._backoff()
-                log.warning("%s; trying again in %.1f s", error, pause)
+                self._complain(problem, pause, of_server=True)
             except Exception as error:
                 # Whatever the bug is, a copy that is no longer updated must not look alive.
                 problem = f"{type(error).__name__}: {error}"
@@ -326,8 +330,14 @@ class Informer(Generic[T]):
         # Not the whole Retry-After: a proxy under maintenance may ask for a pause much longer than that
         # takes.
         pause = asked_pause_seconds(error, self._dice) or self._backoff()
-        log.warning("%s; trying again in %.1f s", error, pause)
+        self._complain(str(error), pause, of_server=error.status == 401)
         return pause
+
+    def _complain(self, problem: str, pause: float, *, of_server: bool = False) -> None:
+        """Log a failure; one ``of_server`` is the same for all kinds, and only the first of them says it."""
+        cause = problem.partition(self._path)[2] if of_server else problem
+        level = logging.WARNING if self._complaints.is_new(cause, pause_seconds=pause) else logging.DEBUG
+        log.log(level, "%s; trying again in %.1f s", problem, pause)
 
     def _backoff(self) -> float:
         low, high = _BACKOFF_SECONDS

@@ -17,6 +17,7 @@ from bayplan.kube.pod import Pod
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.objects import Objects, ObjectsOfKind
 from bayplan.state.cache import Cache
+from bayplan.state.complaints import Complaints
 from bayplan.state.informer import Informer
 from bayplan.state.objects import KindStore
 from bayplan.state.stores import Follower, NodeStore, PodStore
@@ -140,11 +141,19 @@ class LiveView:
         self._news = asyncio.Event()
         self._follower = follower
         self._node_store = NodeStore(self._cache, self._tell, self._node_gone, follower)
-        self._nodes = Informer[NodeObject](client, NODES_WITH_IMAGES if images else NODES, self._node_store)
+        complaints = Complaints()
+        self._nodes = Informer[NodeObject](
+            client, NODES_WITH_IMAGES if images else NODES, self._node_store, complaints=complaints
+        )
         # The first list must have what we bound before a restart: a lagging server would lack it.
         self._pod_store = PodStore(self._cache, self._tell, self._listed_pods, follower)
         self._pods = Informer(
-            client, PODS, self._pod_store, consistent=True, on_latest=self._cache.end_assumptions
+            client,
+            PODS,
+            self._pod_store,
+            consistent=True,
+            complaints=complaints,
+            on_latest=self._cache.end_assumptions,
         )
         self._nodes_only = nodes_only
         self._objects = {
@@ -152,6 +161,7 @@ class LiveView:
                 client,
                 object_resource(kind),
                 self._store(kind),
+                complaints=complaints,
                 on_latest=partial(self._cache.objects.end_assumptions, kind),
             )
             for kind in objects
