@@ -1,10 +1,14 @@
 """The configuration is read strictly: each mistake with its file, its line and the nearest right name."""
 
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
 import pytest
 
-from bayplan.config.load import ConfigError, load_config, parse_config
+from bayplan.config.assemble import assemble
+from bayplan.config.load import ConfigError, convert, load_config, parse_config
+from bayplan.kube.yaml import read_documents
 
 HEAD = "apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n"
 
@@ -243,3 +247,48 @@ extender:
     assert config.extender.tls is not None
     assert config.extender.tls.allowed_names == ("x",)
     assert config.extender.limits.interpreter_timeout.seconds == 11
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            "sources: [{name: 'a b'}]\n",
+            "sources[0].name: want letters, digits, - and _, got 'a b'",
+            id="name",
+        ),
+        pytest.param(
+            "extender: {kubeSchedulerVersion: '36'}\n",
+            "extender.kubeSchedulerVersion: want a version, such as 1.36, got '36'",
+            id="version",
+        ),
+        pytest.param(
+            "policies:\n- use: SharedResource\n  args: {resource: gpu, capacity: gpus}\n",
+            "args.resource: want a resource with a slash, such as example.com/gpu-memory, got 'gpu'",
+            id="an argument",
+        ),
+        pytest.param(
+            "policies:\n- use: SharedResource\n"
+            "  args: {resource: a/b, capacity: c, deviceCount: {resource: d}}\n",
+            "policies[0].args.deviceCount.resource: want a resource with a slash",
+            id="one that may be left out",
+        ),
+    ],
+)
+def test_a_text_of_the_wrong_form_is_explained_without_a_regular_expression(text: str, said: str) -> None:
+    content = f"apiVersion: bayplan.dev/v1\nkind: BayplanConfiguration\n{text}".encode()
+
+    with pytest.raises(ConfigError) as caught:
+        assemble(*parse_config(content, source="bayplan.yaml"))
+
+    assert said in str(caught.value)
+
+
+def test_a_pattern_that_nobody_explains_is_told_as_it_is() -> None:
+    class Settings(msgspec.Struct):
+        code: Annotated[str, msgspec.Meta(pattern="^a+$", extra={"other": 1})]
+
+    (document,) = read_documents("code: b\n", source="x.yaml")
+
+    with pytest.raises(ConfigError, match=r"^x\.yaml:1: code: want text matching regex '\^a\+\$', got 'b'$"):
+        convert(document, Settings)

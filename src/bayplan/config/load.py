@@ -32,6 +32,7 @@ _NAME = "|".join(_WORDS)
 _TYPES = re.compile(rf"`((?:{_NAME})(?: \| (?:{_NAME}))*)`")
 _NOT_TEXT = re.compile(r"^Expected `str(?: \| null)?`, got `(?:bool|int|float)`$")
 _TEXT = re.compile(r", got `str`$")
+_PATTERN = re.compile(r"matching regex '.*'$")
 _NOT_NUMBER = re.compile(r"^Expected `(?:int|float)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _ZERO = re.compile(r"(?<=[<>=] )(-?\d+)\.0$")
@@ -120,6 +121,9 @@ def explain(
     if missing := _MISSING.match(text):
         hint = _line_to_add(missing[1], _walk(kind, (*steps, missing[1])))
         return ConfigError(f"{place(document, path)}: `{missing[1]}` is missing{hint}")
+    if pattern := _PATTERN.search(message):
+        wanted = _in_words_of(pattern[0], _walk_to(kind, steps))
+        return ConfigError(f"{place(document, path)}: want {wanted}, got {_value(document.data, path)!r}")
     advice = _WRITE.get(path) or _advice(message, document, path)
     return ConfigError(f"{place(document, path)}: {in_words(message)}{advice}")
 
@@ -174,8 +178,21 @@ def _path(text: str) -> tuple[str | int, ...]:
     return tuple(int(m[2]) if m[2] else m[1] for m in _STEP.finditer(text) if m[1] or m[2])
 
 
+def _in_words_of(pattern: str, info: Any) -> str:
+    """What its author says that a text with a pattern has to be; the pattern itself if he says nothing."""
+    for each in getattr(info, "types", (info,)):
+        extra = each.extra or {} if isinstance(each, msgspec.inspect.Metadata) else {}
+        if "want" in extra:
+            return str(extra["want"])
+    return f"text {pattern}"
+
+
 def _walk(kind: Any, steps: tuple[str | int, ...]) -> Any:
     """The type at a path, to know which keys it has."""
+    return _without_null(_walk_to(kind, steps))
+
+
+def _walk_to(kind: Any, steps: tuple[str | int, ...]) -> Any:
     info = msgspec.inspect.type_info(kind)
     for step in steps:
         info = _without_null(info)
@@ -183,7 +200,7 @@ def _walk(kind: Any, steps: tuple[str | int, ...]) -> Any:
             info = next((f.type for f in info.fields if f.encode_name == step), info)
         else:
             info = getattr(info, "item_type", info)
-    return _without_null(info)
+    return info
 
 
 def _without_null(info: Any) -> Any:

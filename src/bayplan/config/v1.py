@@ -194,7 +194,9 @@ class ExtenderSection(Section, frozen=True, kw_only=True):
     """What the verbs are under: the path of ``urlPrefix``."""
     observe: bool = False
     """Change nothing: all nodes pass, all scores are 0, and what would have been said is recorded."""
-    kube_scheduler_version: Annotated[str, Meta(pattern=r"^v?1\.[0-9]+(\..*)?$")] = "1.36"
+    kube_scheduler_version: Annotated[
+        str, Meta(pattern=r"^v?1\.[0-9]+(\..*)?$", extra={"want": "a version, such as 1.36"})
+    ] = "1.36"
     """Oldest kube-scheduler that calls; from 1.38 on FailedNodes means what it says."""
     answer: AnswerSection = AnswerSection()
     tls: TlsSection | None = None
@@ -303,7 +305,9 @@ class FileSection(Section, frozen=True, kw_only=True):
 class SourceEntry(Section, frozen=True, kw_only=True):
     """Numbers from outside, read by policies as ``nodes[Source("NAME")]``."""
 
-    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", max_length=63)]
+    name: Annotated[
+        str, Meta(pattern="^[A-Za-z0-9_-]+$", max_length=63, extra={"want": "letters, digits, - and _"})
+    ]
     """What columns begin with."""
     prometheus: PrometheusSection | None = None
     http: HttpSection | None = None

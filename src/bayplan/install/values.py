@@ -186,6 +186,7 @@ class Values(_Values, frozen=True):
         Meta(
             description="1.25 to 1.38; the cluster's own where it is empty",
             pattern=r"^(v?1\.[0-9]+(\.[0-9]+)?([-+].*)?)?$",
+            extra={"want": "a version, such as 1.36"},
         ),
     ] = ""
     replica_count: Annotated[int, Meta(description="how many pods; a Lease lets one of them act", ge=1)] = 2

@@ -23,7 +23,10 @@ _FAR = 1e300
 class ExternalServiceArgs(Args):
     """Settings of `ExternalService`."""
 
-    source: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]+$")]
+    source: Annotated[
+        str,
+        msgspec.Meta(pattern="^[A-Za-z0-9_-]+$", extra={"want": "the name of a source, without a column"}),
+    ]
     """The source that is asked: an ``http`` one with ``per: pod``."""
     score: bool = True
     """Whether its numbers count, or its refusals alone."""

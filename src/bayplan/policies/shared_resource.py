@@ -20,9 +20,19 @@ import bayplan
 from bayplan import Allocation, Args, Node, NodeAnnotation, NodeTable, Pod, Reason, Units, Verdict, blocks
 
 Ints = NDArray[np.int64]
-ResourceName = Annotated[str, msgspec.Meta(min_length=1, pattern="/")]
+ResourceName = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1, pattern="/", extra={"want": "a resource with a slash, such as example.com/gpu-memory"}
+    ),
+]
 AnnotationKey = Annotated[
-    str, msgspec.Meta(max_length=317, pattern=r"^(([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*)?$")
+    str,
+    msgspec.Meta(
+        max_length=317,
+        pattern=r"^(([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*)?$",
+        extra={"want": "the key of an annotation, such as example.com/gpu-index"},
+    ),
 ]
 
 TOO_LARGE = Reason(
@@ -63,7 +73,7 @@ class DeviceResource(Args):
 class DeviceCount(Args):
     """Where a pod says how many devices it wants: one of the two."""
 
-    resource: Annotated[str, msgspec.Meta(pattern="/")] | None = None
+    resource: ResourceName | None = None
     """An extended resource that the pod requests, such as ``example.com/gpu-count``."""
     annotation: AnnotationKey | None = None
     """An annotation of the pod."""
