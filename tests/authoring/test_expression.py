@@ -169,6 +169,18 @@ def test_a_rule_without_an_answer_fails_and_says_which(rule: str, error: str) ->
     assert result.passed == []
 
 
+def test_a_score_that_is_a_text_is_told_how_texts_are_read() -> None:
+    nodes = [make_node("cheap", labels={"price": "0.2"})]
+
+    wrong = run_policy(
+        written(score="node.metadata.labels['price']"), POD, make_cluster(nodes), allow_errors=True
+    )
+    right = run_policy(written(score="double(node.metadata.labels['price'])"), POD, make_cluster(nodes))
+
+    assert "returned string, want a number; double(...) reads a text as a number" in wrong.errors[0]
+    assert right.errors == []
+
+
 def test_the_advice_about_decimals_lets_decimals_pass() -> None:
     nodes = [make_node("cheap", labels={"price": "0.2"}), make_node("no-price", labels={"price": "low"})]
     price = "node.metadata.labels['price']"

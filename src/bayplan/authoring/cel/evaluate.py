@@ -139,8 +139,10 @@ class Evaluator:
         if kind == "ERROR":
             raise self._failed(str(plain))
         want = "true or false" if bool in self._wanted else "a number"
+        # Labels and annotations are texts, also those with a number in them.
+        hint = "; double(...) reads a text as a number" if kind == "STRING" and want == "a number" else ""
         raise BadResult(
-            f"{self._where}: {self._policy} returned {kind.lower()}, want {want}, in: {self._shown}"
+            f"{self._where}: {self._policy} returned {kind.lower()}, want {want}{hint}, in: {self._shown}"
         )
 
     def _failed(self, message: str) -> ExpressionFailed:
