@@ -18,6 +18,8 @@ from bayplan.cli import showroom
 from bayplan.cli.main import commands
 from bayplan.config.flags import Flags, load_all
 from bayplan.config.load import ConfigError
+from bayplan.runtimes.extender.ask import AskError
+from bayplan.runtimes.extender.ask_why import ask_why
 from bayplan.runtimes.extender.options import options_from
 from bayplan.testing import make_cluster
 from tests.controlplane.ports import free_port
@@ -103,6 +105,20 @@ def test_a_page_that_is_open_does_not_hold_up_the_end(shown: tuple[Served, int])
 
             assert server.child.wait_ended() == 0
             assert time.monotonic() - start < 5
+
+
+def test_who_asks_why_at_another_address_of_the_server_is_told_which_it_is(
+    shown: tuple[Served, int],
+) -> None:
+    server, _ = shown
+
+    for port, said in (
+        (server.port, "this is the address that kube-scheduler calls (`extender.listen`), and not the page"),
+        (server.ops_port, "this is the address for health and metrics (`opsListen`), and not the page"),
+    ):
+        with pytest.raises(AskError) as caught:
+            ask_why([f"http://127.0.0.1:{port}"], "default/web", weight=1)
+        assert f"http://127.0.0.1:{port}: {said}\n" in str(caught.value)
 
 
 def test_a_page_for_other_machines_needs_a_token(tmp_path: Path) -> None:

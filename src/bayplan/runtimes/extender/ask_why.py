@@ -118,6 +118,10 @@ def refused(status: int, text: str) -> str:
         return NOTHING if not known or reason.startswith("nobody asked") else f"{NOTHING}: {reason}"
     if status == 401:
         return "it wants a token: give --token-file, the file that its page.tokenFile names"
+    if status == 404 and text.startswith('{"Error":"no verb at '):
+        return "this is the address that kube-scheduler calls (`extender.listen`), and not the page"
+    if status == 404 and text.startswith('{"Error":"here are /livez'):
+        return "this is the address for health and metrics (`opsListen`), and not the page"
     return f"status {status}: {text[:200]}"
 
 
