@@ -254,3 +254,14 @@ def test_samples_matter_from_a_hundred_nodes_on(
     findings = check_profiles(SchedulerFile(page), Setting(nodes=nodes))
 
     assert [finding.severity for finding in findings] == expected
+
+
+def test_the_right_to_everything_is_told_in_words() -> None:
+    from dataclasses import replace
+
+    setting = Setting(Version.read("1.36"), now=NOW)
+    cluster = replace(HEALTHY, rights=[Rights("account a", "x", wide=[Right("*", "*", group="*"), LISTING])])
+
+    (finding,) = check_cluster(cluster, [scheduler()], setting)
+
+    assert "account a may do everything with every object (`*` on `*`), list pods" in finding.what

@@ -298,7 +298,8 @@ def test_a_service_account_that_may_do_anything_is_named_with_its_binding(cluste
         cluster.api.delete("clusterrolebindings", "quick-and-dirty")
 
     assert of(findings, "rbac-too-wide") == [
-        "service account default/mighty may * * through ClusterRoleBinding quick-and-dirty"
+        "service account default/mighty may do everything with every object (`*` on `*`)"
+        " through ClusterRoleBinding quick-and-dirty"
     ]
     assert code == 0
 

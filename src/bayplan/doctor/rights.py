@@ -29,6 +29,8 @@ class Right:
     """Where it is needed, of what has a namespace; empty for the account's own."""
 
     def __str__(self) -> str:
+        if (self.verb, self.resource) == ("*", "*"):
+            return "do everything with every object (`*` on `*`)"
         full = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         return f"{self.verb} {full}{f'.{self.group}' if self.group not in ('', '*') else ''}"
 
