@@ -24,9 +24,12 @@ from bayplan.config.load import ConfigError, explain, place
 from bayplan.engine.make_room import DEFAULT_PREEMPTION, DefaultPreemptionArgs
 from bayplan.kube.yaml import Document, suggest
 from bayplan.policies.default_profile import DEFAULT_PROFILE, ELSEWHERE, WEIGHTS
+from bayplan.policies.default_profile.node_resources_fit import NodeResourcesFitArgs
 
 DEFAULT_SCHEDULER = "default-scheduler"
+FIT = "NodeResourcesFit"
 PREEMPTION = "DefaultPreemption"
+_DEFAULT_FIT = NodeResourcesFitArgs()
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Profile:
     """Plugins of the profile that nobody here knows: compiled into a kube-scheduler of somebody's own."""
     preemption: DefaultPreemptionArgs | None = DEFAULT_PREEMPTION
     """How pods of lower priority are looked for that could leave; ``None`` where nobody has to."""
+    fit: NodeResourcesFitArgs | None = _DEFAULT_FIT
+    """Which resources have to be free in a node's status; ``None`` where nobody looks at that."""
 
     @classmethod
     def default(cls, scheduler_name: str = DEFAULT_SCHEDULER) -> "Profile":
@@ -106,7 +111,10 @@ def _profile(
         preemption = _preemption(args.get(PREEMPTION, {}), document, (*places.get(PREEMPTION, at), "args"))
     said = given.percentage_of_nodes_to_score
     percentage = percentage if said is None else said
-    return Profile(name, tuple(policies), percentage, tuple(left_out), preemption)
+    fit = None
+    if "filter" in on.points.get(FIT, ()):
+        fit = msgspec.convert(_plain(args.get(FIT, {})), NodeResourcesFitArgs)
+    return Profile(name, tuple(policies), percentage, tuple(left_out), preemption, fit)
 
 
 def _preemption(

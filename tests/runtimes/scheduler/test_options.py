@@ -164,6 +164,42 @@ def test_a_profile_without_extenders_is_nothing_to_warn_of(tmp_path: Path) -> No
     assert cautions(load_all([], Flags(profile=file))) == []
 
 
+SHARED = {"use": "SharedResource", "args": {"resource": "a.example/gpu", "capacity": "a.example/gpus"}}
+
+
+def test_a_resource_that_policies_hand_out_is_said_to_be_counted_by_the_profile_too(tmp_path: Path) -> None:
+    (text,) = cautions(load_all([], Flags(config=write(tmp_path, policies=[SHARED]))))
+
+    assert text.startswith("a.example/gpu: policies hand it out, and NodeResourcesFit counts it too")
+    assert "(Insufficient a.example/gpu)" in text
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        pytest.param(
+            "pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.example/gpu]}}]",
+            id="by name",
+        ),
+        pytest.param(
+            "pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a.example]}}]",
+            id="a group",
+        ),
+        pytest.param("plugins: {multiPoint: {disabled: [{name: NodeResourcesFit}]}}", id="nobody counts"),
+    ],
+)
+def test_a_profile_that_leaves_the_resource_to_the_policies_is_nothing_to_warn_of(
+    tmp_path: Path, profile: str
+) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: [{{schedulerName: bayplan-scheduler, {profile}}}]\n"
+    )
+
+    assert cautions(load_all([], Flags(config=write(tmp_path, policies=[SHARED]), profile=file))) == []
+
+
 def test_an_empty_name_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a schedulerName is empty"):
         options(tmp_path, scheduler_name=("",), leader_elect=False)

@@ -46,14 +46,19 @@ class NodeResourcesFitArgs(Args):
             if "/" in group:
                 raise ValueError(f"ignoredResourceGroups: {group!r} has a `/`; give what is before it")
 
+    def ignores(self, resource: str) -> bool:
+        """Whether the filter does not look at the resource."""
+        group, slash, _ = resource.partition("/")
+        extended = bool(slash) and "kubernetes.io/" not in resource
+        return extended and (resource in self.ignored_resources or group in self.ignored_resource_groups)
+
 
 @bayplan.policy
 class NodeResourcesFit:
     """A node has room for what the pod requests."""
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
-        self._ignored = frozenset(args.ignored_resources)
-        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._ignores = args.ignores
         self._score = AllocationScore(args.scoring_strategy)
 
     @bayplan.filter(recheck=True, reads="pods")
@@ -93,14 +98,9 @@ class NodeResourcesFit:
     def _needs(self, pod: Pod) -> Iterator[tuple[str, int]]:
         yield "pods", 1
         for resource, need in pod.requests.items():
-            counts = resource in NATIVE or (is_scalar(resource) and not self._is_ignored(resource))
+            counts = resource in NATIVE or (is_scalar(resource) and not self._ignores(resource))
             if need > 0 and counts:
                 yield resource, need
-
-    def _is_ignored(self, resource: str) -> bool:
-        group, slash, _ = resource.partition("/")
-        extended = slash and "kubernetes.io/" not in resource
-        return bool(extended) and (resource in self._ignored or group in self._ignored_groups)
 
 
 def _combined(lacking: dict[str, Bools], count: int) -> tuple[NDArray[np.int16], list[tuple[str, ...]]]:

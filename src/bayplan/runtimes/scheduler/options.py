@@ -20,7 +20,13 @@ from bayplan.recording.journal_file import JournalFileOptions
 from bayplan.recording.lines import Configuration
 from bayplan.recording.recorder import RecordOptions
 from bayplan.runtimes.listener import Address
-from bayplan.runtimes.scheduler.profiles import Profiles, not_asked, policies_of, whole_profiles
+from bayplan.runtimes.scheduler.profiles import (
+    Profiles,
+    counted_twice,
+    not_asked,
+    policies_of,
+    whole_profiles,
+)
 from bayplan.runtimes.sections import (
     address,
     check_apart,
@@ -185,7 +191,7 @@ def cautions(loaded: Loaded) -> list[str]:
             f"{DEFAULT_SCHEDULER} is the name of the cluster's own scheduler: where that runs too,"
             " both place the same pods, and whoever is later is refused"
         )
-    return found + not_asked(loaded)
+    return found + not_asked(loaded) + counted_twice(loaded)
 
 
 def _lease(

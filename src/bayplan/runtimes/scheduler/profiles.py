@@ -13,6 +13,7 @@ from bayplan.config.profile import Profile, read_profiles
 from bayplan.config.v1 import SchedulerProfileEntry
 from bayplan.engine.entering import one_order
 from bayplan.kube.yaml import suggest
+from bayplan.runtimes.needs import managed
 
 Profiles = Mapping[str, tuple[Policy, ...]]
 
@@ -56,6 +57,19 @@ def not_asked(loaded: Loaded) -> list[str]:
                 " extender that is Bayplan those that it serves"
             )
     return found
+
+
+def counted_twice(loaded: Loaded) -> list[str]:
+    """The resources that policies hand out, and that a profile wants to see in the status of nodes too."""
+    fits = [profile.fit for profile in whole_profiles(loaded).values() if profile.fit is not None]
+    resources = sorted({units.resource for units in managed(loaded.policies)})
+    found = [each for each in resources if not all(fit.ignores(each) for fit in fits)]
+    return [
+        f"{resource}: policies hand it out, and NodeResourcesFit counts it too: a node without it in its"
+        f" status is refused (Insufficient {resource}); if your nodes do not have it there, name it under"
+        " ignoredResources of NodeResourcesFit, in the file that --profile names"
+        for resource in found
+    ]
 
 
 def _profile(entry: SchedulerProfileEntry, base: Path) -> Profile:
