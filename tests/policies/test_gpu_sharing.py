@@ -74,7 +74,9 @@ def test_filter(pod: Any, passed: list[str]) -> None:
         pytest.param(
             asks(1001), "large", "no device is that large", "1000 at most, 1001 asked for", id="too large"
         ),
-        pytest.param(asks(10), "no-gpu", "no device has enough left", "0 left, 10 needed", id="no device"),
+        pytest.param(
+            asks(10), "no-gpu", "node has no such device", f"it has no annotation {MILLI}", id="no device"
+        ),
         pytest.param(
             asks(500, 8000),
             "lopsided",
@@ -104,7 +106,7 @@ def test_sizes_that_cannot_be_read_are_no_silent_lack_of_devices() -> None:
 
     assert result.refused["mistyped"] == "sizes of the node's devices cannot be read"
     assert result.details["mistyped"] == f"{MEMORY}: '4x16Gi'"
-    assert result.refused["no-gpu"] == "no device has enough left"
+    assert result.refused["no-gpu"] == "node has no such device"
 
 
 @pytest.mark.parametrize(

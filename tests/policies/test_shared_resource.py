@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.policies.shared_resource import SharedResource, SharedResourceArgs, _Ask
+from bayplan.policies.shared_resource import NONE_AT_ALL, SharedResource, SharedResourceArgs, _Ask
 from bayplan.snapshot.cluster import Snapshot
 from bayplan.snapshot.columns import NodeAnnotation
 from bayplan.snapshot.units import ALLOCATION, Units, device_sizes, taken
@@ -59,7 +59,21 @@ def test_the_reason_has_its_numbers() -> None:
 
     assert result.refused["small"] == "no device is that large"
     assert result.details["small"] == "500 at most, 700 asked for"
-    assert result.details["no-gpu"] == "0 left, 700 needed"
+    assert result.refused["no-gpu"] == "node has no such device"
+    assert result.details["no-gpu"] == "it has no annotation example.com/gpus"
+
+
+def test_a_node_that_has_no_device_is_not_said_to_be_full() -> None:
+    pod = make_pod(requests={MEMORY: 1})
+    by_label = {**ARGS, "capacityFrom": "label"}
+
+    result = run_policy(SharedResource, pod, CLUSTER, args=by_label)
+
+    assert set(result.refused.values()) == {"node has no such device"}
+    assert result.details["no-gpu"] == "it has no label example.com/gpus"
+    # Nobody can leave room where there is none.
+    assert not NONE_AT_ALL.preemptible
+    assert NONE_AT_ALL.helped_by == {"nodes"}
 
 
 @pytest.mark.parametrize(

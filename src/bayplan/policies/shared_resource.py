@@ -35,6 +35,12 @@ AnnotationKey = Annotated[
     ),
 ]
 
+NONE_AT_ALL = Reason(
+    "node has no such device",
+    detail="it has no {kind} {key}",
+    helped_by=frozenset({"nodes"}),
+    advice="if the node has devices, write their sizes on it, as in 16000,16000",
+)
 TOO_LARGE = Reason(
     "no device is that large",
     detail="{size} at most, {need} asked for",
@@ -142,7 +148,10 @@ class SharedResource:
             text = nodes[units.capacity]
             best = free.max(axis=0, initial=-1)
             unreadable = text.present & (best < 0)
-            verdicts.append(UNREADABLE.where(unreadable, key=units.capacity.key, text=text))
+            key = units.capacity.key
+            kind = "label" if isinstance(units.capacity, bayplan.Label) else "annotation"
+            verdicts.append(NONE_AT_ALL.where(~text.present & (best < need), kind=kind, key=key))
+            verdicts.append(UNREADABLE.where(unreadable, key=key, text=text))
             lacking = best < need
             if lacking.any():
                 size = units.largest(text)
