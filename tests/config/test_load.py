@@ -253,6 +253,26 @@ extender:
     ("text", "said"),
     [
         pytest.param(
+            "scheduler:\n  schedulerName: mine\n",
+            "bayplan.yaml:4: scheduler.schedulerName: unknown key;"
+            " indent it, as a key of an entry of `profiles`",
+            id="the name of a profile",
+        ),
+        pytest.param(
+            "prometheus: {url: x}\n",
+            "bayplan.yaml:3: prometheus: unknown key; indent it, as a key of an entry of `sources`",
+            id="what a source reads",
+        ),
+    ],
+)
+def test_a_key_beside_the_list_that_it_belongs_to_is_told_so(text: str, said: str) -> None:
+    assert parse(text) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
             "sources: [{name: 'a b'}]\n",
             "sources[0].name: want letters, digits, - and _, got 'a b'",
             id="name",

@@ -109,7 +109,7 @@ def explain(
     message = text[: at.start()] if at else text
     if unknown := _UNKNOWN.match(text):
         here = _walk(kind, steps)
-        hint = _further_down(unknown[1], here, path) or _of_an_entry(unknown[1], kind, path)
+        hint = _further_down(unknown[1], here, path) or _of_an_entry(unknown[1], here)
         hint = hint or suggest(unknown[1], _names(here))
         if path[:1] == ("policies",) and len(path) == _ENTRY and not hint.startswith(_MEANT):
             hint = f"; what the policy itself takes goes under `args`{hint}"
@@ -219,10 +219,13 @@ def _further_down(key: str, info: Any, path: tuple[str | int, ...]) -> str:
     return f"{_MEANT} {' or '.join(map(repr, places))}?" if 0 < len(places) <= _FEW else ""
 
 
-def _of_an_entry(key: str, kind: Any, path: tuple[str | int, ...]) -> str:
-    """What to do with a key of a policy that is written beside ``policies``."""
-    known = _names(_walk(kind, ("policies", 0))) if not path else []
-    return "; indent it, as a key of an entry of `policies`" if key in known else ""
+def _of_an_entry(key: str, info: Any) -> str:
+    """What to do with a key of a policy, a source or a profile that is written beside their list."""
+    for field in getattr(info, "fields", ()):
+        entry = getattr(_without_null(field.type), "item_type", None)
+        if key in _names(_without_null(entry)):
+            return f"; indent it, as a key of an entry of `{field.encode_name}`"
+    return ""
 
 
 def _places(key: str, info: Any) -> Iterator[tuple[str, ...]]:
