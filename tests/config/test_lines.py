@@ -1,5 +1,6 @@
 """Lines of hooks that a dry run did not come to are told: nobody has tried them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,25 @@ def test_who_gave_a_pod_is_asked_for_another(tmp_path: Path) -> None:
 
     assert "give one that comes there: another --pod than yours, or the nodes of a cluster" in first
     assert first.endswith("; or is a label or an annotation of the pod mistyped in the policy?")
+
+
+def test_a_line_that_no_node_of_the_cluster_leads_to_may_need_another_node(tmp_path: Path) -> None:
+    (tmp_path / "gpu.py").write_text(
+        "import bayplan\n\n\n@bayplan.filter\ndef kept(pod, node):\n"
+        "    if node.annotations.get('maintenance'):\n        return 'node is in maintenance'\n"
+    )
+    items = [{"kind": "Node", "metadata": {"name": "n"}}, {"kind": "Pod", "metadata": {"name": "p"}}]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    flags = Flags(snapshot=tmp_path / "cluster.json")
+
+    def told(**given: object) -> str:
+        found = check([str(tmp_path / "gpu.py")], flags, **given).hints  # type: ignore[arg-type]
+        return next(hint for hint in found if "not run" in hint)
+
+    assert told().endswith("comes there: --pod pod.yaml, or a cluster with a node that leads there")
+    assert "another --pod than yours, or a cluster with a node that leads there; or is a label" in told(
+        pods=[make_pod("mine")]
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ _ELSEWHERE = Connection("https://kubernetes.default.svc", None)
 _POD = "--pod pod.yaml"
 _OTHER_POD = "another --pod than yours"
 _OR_NODES = ", or the nodes of a cluster: --snapshot cluster.json"
+_OR_OTHER_NODES = ", or a cluster with a node that leads there"
 _OR_TYPO = "; or is a label or an annotation of the pod mistyped in the policy?"
 
 
@@ -72,7 +73,8 @@ def check(files: Sequence[str], flags: Flags, *, pods: Sequence[Pod] = ()) -> Re
     in_view = cluster.pods if cluster is not None and cluster.pods_known else ()
     better += pod_key_hints(loaded.policies, [*pods, *in_view])
     # Lines behind a line that fails were not run either, and need no hint.
-    what_to_give = _what_to_give(pods, nodes=cluster is not None or nodes_only)
+    or_nodes = _OR_OTHER_NODES if cluster is not None else "" if nodes_only else _OR_NODES
+    what_to_give = f"{_OTHER_POD}{or_nodes}{_OR_TYPO}" if pods else f"{_POD}{or_nodes}"
     not_run = lines.hints(what_to_give=what_to_give) if not problems else []
     if not_run and nodes_only:
         not_run.append(_WITHOUT_PODS)
@@ -92,12 +94,6 @@ def _not_there(*, nodes_only: bool) -> str:
     # A snapshot has pods, and is refused with nodesOnly.
     file = "" if nodes_only else "--snapshot cluster.json or "
     return _NOT_THERE.format(what=f"{file}--kubeconfig FILE")
-
-
-def _what_to_give(pods: Sequence[Pod], *, nodes: bool) -> str:
-    """What may bring a dry run to more lines of the hooks; ``nodes``: it has the nodes that it can have."""
-    or_nodes = "" if nodes else _OR_NODES
-    return f"{_OTHER_POD}{or_nodes}{_OR_TYPO}" if pods else f"{_POD}{or_nodes}"
 
 
 def _opened(loaded: Loaded, *, asked: bool) -> tuple[Snapshot | None, Connection | None]:
