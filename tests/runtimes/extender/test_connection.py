@@ -265,9 +265,11 @@ async def test_a_log_that_fails_leaves_nobody_without_an_answer(server: Server) 
     handler = Raising()
     logging.getLogger().addHandler(handler)
     try:
-        answer = await ask(server, "filter", b"no JSON at all")
+        filtered = await ask(server, "filter", b"no JSON at all")
+        scored = await ask(server, "prioritize", b"no JSON at all")
     finally:
         logging.getLogger().removeHandler(handler)
 
-    assert answer.json["Error"] == "internal error"
+    assert (filtered.status, filtered.json["Error"]) == (200, "internal error: OSError")
+    assert (scored.status, scored.json) == (200, [])
     assert (await ask(server, "filter", BODY)).json["NodeNames"] == NODES

@@ -125,6 +125,9 @@ class ExtenderApp:
             if request.large:
                 return await self._in_turn(request, verb)
             return await self._read_and_answer(request, verb)
+        except Exception as error:
+            # What tells of an error has failed, too: a policy may have a handler of its own in the log.
+            return self._json(_said(verb, "error", f"internal error: {type(error).__name__}"))
         finally:
             self.in_flight -= 1
             if not self.in_flight:
@@ -431,12 +434,7 @@ class ExtenderApp:
             untouched = verbs.untouched(verb, body)
             if untouched is not None:
                 return Answer(untouched, result, text)
-        empty: dict[str, bytes] = {
-            "prioritize": b"[]",
-            "preempt": encode(v1.ExtenderPreemptionResult({})),
-            "bind": encode(v1.ExtenderBindingResult(text)),
-        }
-        return Answer(empty.get(verb or "", encode(answer.filter_error(text))), result, text)
+        return _said(verb, result, text)
 
     def _unknown(self, path: str) -> str:
         asked = path.rpartition("/")[2]
@@ -456,6 +454,16 @@ class ExtenderApp:
         if said.error:
             headers["Bayplan-Error"] = _header(said.error)
         return Response(said.body, headers=headers, close=close or self.leaving)
+
+
+def _said(verb: str | None, result: str, text: str) -> Answer:
+    """An error as the verb answers it, with its text where there is a field for it."""
+    empty: dict[str, bytes] = {
+        "prioritize": b"[]",
+        "preempt": encode(v1.ExtenderPreemptionResult({})),
+        "bind": encode(v1.ExtenderBindingResult(text)),
+    }
+    return Answer(empty.get(verb or "", encode(answer.filter_error(text))), result, text)
 
 
 def _plain(status: int, text: str, *, headers: dict[str, str] | None = None) -> Response:

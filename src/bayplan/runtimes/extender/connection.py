@@ -376,7 +376,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             return self._server.at_once(path, body, self)
         except Exception:
-            log.exception("a request was not answered at once: this is a bug in Bayplan")
+            _tell("a request was not answered at once")
             return None
 
     async def _answer(self, request: Request) -> None:
@@ -384,9 +384,7 @@ class Connection(asyncio.BufferedProtocol):
             response = await self._server.handler(request)
         except Exception:
             response = _BROKEN
-            # The log itself may be what failed: a policy may have a handler of its own in it.
-            with contextlib.suppress(Exception):
-                log.exception("a request was not answered: this is a bug in Bayplan")
+            _tell("a request was not answered")
         finally:
             self._task = None
         whole = request.complete
@@ -477,3 +475,9 @@ def _path_of(target: bytes) -> str:
     if not path.startswith(b"/") and b"://" in path:
         path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
     return path.decode("latin-1")
+
+
+def _tell(what: str) -> None:
+    # The log itself may be what failed: a policy may have a handler of its own in it.
+    with contextlib.suppress(Exception):
+        log.exception("%s: this is a bug in Bayplan", what)
