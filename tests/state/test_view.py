@@ -547,3 +547,14 @@ async def test_a_server_that_is_not_there_is_logged_once_a_round(
 
     told = [each for each in caplog.records if "cannot connect to 127.0.0.1:1" in each.message]
     assert len([each for each in told if each.levelname == "WARNING"]) == 1
+
+
+async def test_two_troubles_that_name_no_kind_are_both_logged(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = ["no credentials", "the plugin of the kubeconfig has failed"]
+    async with ApiClient(Connection("http://127.0.0.1:1", None)) as client:
+        view = LiveView(client, max_age_seconds=60)
+        for informer, trouble in zip(view._informers, troubles, strict=True):
+            informer._complain(trouble, 60, of_server=True)
+
+    told = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    assert told == [f"{trouble}; trying again in 60.0 s" for trouble in troubles]

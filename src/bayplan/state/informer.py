@@ -335,7 +335,8 @@ class Informer(Generic[T]):
 
     def _complain(self, problem: str, pause: float, *, of_server: bool = False) -> None:
         """Log a failure; one ``of_server`` is the same for all kinds, and only the first of them says it."""
-        cause = problem.partition(self._path)[2] if of_server else problem
+        _, named, rest = problem.partition(self._path)
+        cause = rest if of_server and named else problem
         level = logging.WARNING if self._complaints.is_new(cause, pause_seconds=pause) else logging.DEBUG
         log.log(level, "%s; trying again in %.1f s", problem, pause)
 

@@ -273,3 +273,22 @@ async def test_a_log_that_fails_leaves_nobody_without_an_answer(server: Server) 
     assert (filtered.status, filtered.json["Error"]) == (200, "internal error: OSError")
     assert (scored.status, scored.json) == (200, [])
     assert (await ask(server, "filter", BODY)).json["NodeNames"] == NODES
+
+
+async def test_a_log_that_fails_costs_no_pod_its_nodes_while_only_observing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    handler = Raising()
+    async with serving(tmp_path, observe=True) as server:
+        monkeypatch.setattr(server.app, "_judge", broken)
+        logging.getLogger().addHandler(handler)
+        try:
+            answer = await ask(server, "filter", BODY)
+        finally:
+            logging.getLogger().removeHandler(handler)
+
+    assert (answer.status, answer.json["Error"]) == (200, "")
+    assert answer.json["NodeNames"] == NODES

@@ -5,6 +5,7 @@ kube-scheduler reads the body of an answer only with status 200. An error's text
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -127,7 +128,8 @@ class ExtenderApp:
             return await self._read_and_answer(request, verb)
         except Exception as error:
             # What tells of an error has failed, too: a policy may have a handler of its own in the log.
-            return self._json(_said(verb, "error", f"internal error: {type(error).__name__}"))
+            body = await _body_of(request)
+            return self._json(self._refused(verb, "error", f"internal error: {type(error).__name__}", body))
         finally:
             self.in_flight -= 1
             if not self.in_flight:
@@ -428,13 +430,22 @@ class ExtenderApp:
             self.recorder.unjudged(verb, text)
         if count:
             self._metrics.request_of(verb or "unknown", result).inc()
+        return self._refused(verb, result, text, body)
+
+    def _refused(self, verb: str | None, result: str, text: str, body: bytes | None) -> Answer:
+        """An error as the verb answers it, with its text where there is a field for it."""
         verbs = self.generation.verbs
         if verb is not None and body is not None and verbs.observe:
             # With --observe not even an error of ours may fail a pod.
             untouched = verbs.untouched(verb, body)
             if untouched is not None:
                 return Answer(untouched, result, text)
-        return _said(verb, result, text)
+        empty: dict[str, bytes] = {
+            "prioritize": b"[]",
+            "preempt": encode(v1.ExtenderPreemptionResult({})),
+            "bind": encode(v1.ExtenderBindingResult(text)),
+        }
+        return Answer(empty.get(verb or "", encode(answer.filter_error(text))), result, text)
 
     def _unknown(self, path: str) -> str:
         asked = path.rpartition("/")[2]
@@ -456,14 +467,11 @@ class ExtenderApp:
         return Response(said.body, headers=headers, close=close or self.leaving)
 
 
-def _said(verb: str | None, result: str, text: str) -> Answer:
-    """An error as the verb answers it, with its text where there is a field for it."""
-    empty: dict[str, bytes] = {
-        "prioritize": b"[]",
-        "preempt": encode(v1.ExtenderPreemptionResult({})),
-        "bind": encode(v1.ExtenderBindingResult(text)),
-    }
-    return Answer(empty.get(verb or "", encode(answer.filter_error(text))), result, text)
+async def _body_of(request: Request) -> bytes | None:
+    """The body of a request that is there as a whole and not too large, else ``None``; waits for nothing."""
+    with contextlib.suppress(BodyError):
+        return await request.read(timeout_seconds=0) if request.complete else None
+    return None
 
 
 def _plain(status: int, text: str, *, headers: dict[str, str] | None = None) -> Response:
